@@ -47,7 +47,8 @@ export function addNode(program: Command, setExit: SetExit): void {
       node
         .command('drain')
         .description(
-          'drain a node: it gets no new tasks, and its tasks finish or are requeued; end it with uncordon',
+          'drain a node: it receives no new tasks, and its tasks finish or are requeued; ' +
+            'end it with uncordon',
         ),
     )
       .argument('<node>', 'name or ID')

@@ -375,7 +375,7 @@ export async function printDryRun(client: HeadroomClient, request: TaskRequest):
   }
   for (const { task_id: id, name, priority, mib } of victims)
     lines.push(`  swapped out: ${taskLabel({ id, name })}, P${priority}, ${size(mib)} per GPU`)
-  if (wait !== null) lines.push(`It would wait: ${wait.sentence}`)
+  if (wait !== null) lines.push(`It would wait. ${wait.sentence}`)
   process.stdout.write(lines.map((line) => `${visible(line)}\n`).join(''))
   return EXIT_OK
 }

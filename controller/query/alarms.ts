@@ -58,8 +58,8 @@ function storeBehind(c: Pick<Cluster, 'contacts' | 'aheadCount' | 'isStoreBehind
     : 'These nodes receive no commands'
   const detail =
     `${ahead.length} of ${c.contacts.size} nodes ${ahead.length === 1 ? 'is' : 'are'} ahead of the store, ` +
-    `which went back in time. ${effect}. ` +
-    'Stop the controller and restore the newer store, or restore a backup (headroom restore).'
+    `which went back to an earlier state. ${effect}. ` +
+    'Stop the controller and restore the newer store, or restore a backup with `headroom restore`.'
   return [{ code: 'STORE_BEHIND', since, nodeIds: ahead.map(([nodeId]) => nodeId), detail }]
 }
 
@@ -99,15 +99,16 @@ function brokerAway({ broker, policy }: Pick<Cluster, 'broker' | 'policy'>, now:
   if (!isAway || since === null || now - since < suspectAfterMs(policy)) return []
   const detail =
     'The controller has no connection to the broker. ' +
-    'No task is requeued or declared lost until the connection is restored and one lease has passed.'
+    'No task is requeued or declared lost until the connection is restored and one run lease period ' +
+    'has passed.'
   return [{ code: 'BROKER_AWAY', since, nodeIds: [], detail }]
 }
 
 function massSilence({ freeze }: Pick<Cluster, 'freeze'>): readonly Alarm[] {
   if (!freeze.isFrozen) return []
   const detail =
-    `${freeze.silentNodes} nodes stopped reporting at the same time: no task is requeued or declared ` +
-    'lost. If the nodes are really down, end the requeue freeze.'
+    `${freeze.silentNodes} nodes stopped reporting at the same time. During this requeue freeze, no task ` +
+    'is requeued or declared lost. If the nodes are really down, end the freeze.'
   return [{ code: 'MASS_SILENCE', since: freeze.since, nodeIds: [], detail }]
 }
 
@@ -116,7 +117,7 @@ function autoCordoned({ nodes }: Pick<Cluster, 'nodes'>): readonly Alarm[] {
   if (closed.length === 0) return []
   const since = Math.min(...closed.map(({ autoCordon }) => autoCordon?.since ?? Infinity))
   const detail =
-    'These nodes cannot start tasks and get no new tasks until a trial start succeeds. ' +
+    'These nodes cannot start tasks and receive no new tasks until a trial start succeeds. ' +
     'See `headroom node show` for the reason.'
   return [{ code: 'AUTO_CORDONED', since, nodeIds: closed.map(({ id }) => id), detail }]
 }
@@ -129,7 +130,7 @@ function autoCordonLimit({ nodes }: Pick<Cluster, 'nodes'>, now: Instant): reado
   )
   if (denied.length === 0) return []
   const detail =
-    'These nodes cannot start tasks either, but they are not cordoned, because half of all nodes are ' +
+    'These nodes cannot start tasks. The controller does not cordon them, because half of all nodes are ' +
     'already cordoned. Look for a common cause.'
   return [
     {
@@ -155,8 +156,8 @@ function stopsOverdue(c: Pick<Cluster, 'nodes'>, now: Instant): readonly Alarm[]
   if (overdue.length === 0) return []
   const since = Math.min(...overdue.map(({ stopping }) => stopping?.since ?? Infinity))
   const detail =
-    `${tasks(overdue.length)} did not stop within a minute after the stop grace. On the node, look for ` +
-    'processes that do not exit (state D, a hung file system or driver).'
+    `${tasks(overdue.length)} did not stop within a minute after the stop grace ended. On the node, look ` +
+    'for processes that do not exit (state D, a hung file system or driver).'
   return [{ code: 'STOP_OVERDUE', since, nodeIds: [...new Set(overdue.map(({ node }) => node.id))], detail }]
 }
 

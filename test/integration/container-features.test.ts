@@ -131,8 +131,8 @@ describe.skipIf(whyNoNatsServer() !== null)(
         wait: {
           reason: 'FEATURE_MISSING',
           sentence:
-            'Waits for a node that offers container images (feature image): ' +
-            'alpha would fit, but does not offer it.',
+            'Waiting for a node that supports container images (feature image): ' +
+            'the task would fit on alpha, which lacks this feature.',
         },
       })
       expect(existsSync(live.path('from-image'))).toBe(false)

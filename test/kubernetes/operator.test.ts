@@ -136,7 +136,7 @@ describe.skipIf(whyNoControlPlane('kube-scheduler') !== null)('With the schedule
     }, WAIT)
     const why = await kubectlHeadroom(plane, 'explain', 'third')
     expect(why.stderr).toBe('')
-    expect(why.stdout).toMatch(/state +waits for VRAM[^]*why +Waits for[^]*nodes +one: 4Gi free/)
+    expect(why.stdout).toMatch(/state +waits for VRAM[^]*why +Waiting for[^]*nodes +one: 4Gi free/)
     await finish('first')
     await bound('third')
     await vi.waitFor(async () => {

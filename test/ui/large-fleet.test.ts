@@ -60,7 +60,7 @@ describe.skipIf(CHROMIUM === null)('A fleet of many nodes', { timeout: 300_000 }
 
   test('The dashboard gives an all-clear only while no node in the whole list has a condition', async () => {
     const { page, faults } = await open('/')
-    const trouble = page.getByRole('region', { name: 'Nodes in trouble' })
+    const trouble = page.getByRole('region', { name: 'Nodes that need attention' })
     await trouble.getByText(`None: all ${NODES} nodes respond`).waitFor()
     for (const name of ['n-250', 'n-290', 'n-319']) await send('POST', `/nodes/${await named(name)}/cordon`)
     await send('POST', `/nodes/${await named('n-310')}/drain`)

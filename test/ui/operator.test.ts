@@ -160,7 +160,7 @@ describe.skipIf(CHROMIUM === null)('an operator', { timeout: 300_000 }, () => {
     const at = items.find(({ node_id }) => node_id === home) as NodeBody
     await fetch(`${api}/nodes/${home}/cordon`, { method: 'POST' })
     const { page, faults } = await open('/')
-    const trouble = page.getByRole('region', { name: 'Nodes in trouble' })
+    const trouble = page.getByRole('region', { name: 'Nodes that need attention' })
     await trouble.getByText('cordoned', { exact: true }).waitFor()
     await trouble.getByRole('link', { name: at.name, exact: true }).press('Enter')
     await page.getByRole('heading', { level: 1, name: at.name }).waitFor()

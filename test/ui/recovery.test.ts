@@ -231,7 +231,8 @@ describe.skipIf(CHROMIUM === null)('the page of a store that went back in time',
     }
     expect(await faultsInEveryLook(page)).toEqual([])
     await page.goto(`${new URL(page.url()).origin}/nodes/${ahead[0]?.node_id ?? nodeIdFromName('n1')}`)
-    await page.getByRole('region', { name: 'Ahead of the store' }).getByText('It gets no command').waitFor()
+    const notice = page.getByRole('region', { name: 'Ahead of the store' })
+    await notice.getByText('It receives no command').waitFor()
     expect(faults).toEqual([])
     await page.context().close()
   })

@@ -182,7 +182,7 @@ describe.skipIf(CHROMIUM === null)('the settings page of a controller with token
       await page.getByRole('heading', { name: 'Sign in' }).waitFor()
       await page.getByLabel(/Token for this controller/).fill('headroom_wrong')
       await page.getByRole('button', { name: 'Sign in' }).click()
-      await page.getByText('This token is unknown').waitFor()
+      await page.getByText('This token is invalid').waitFor()
       await page.getByLabel(/Token for this controller/).fill(viewer)
       await page.getByRole('button', { name: 'Sign in' }).click()
       await page.getByText('vera · viewer').waitFor()

@@ -89,7 +89,7 @@ describe.skipIf(CHROMIUM === null)('the frame around every page', { timeout: 300
     expect(await range(page).count()).toBe(0)
 
     await page.keyboard.press('?')
-    const keys = page.getByRole('region', { name: 'Keys' })
+    const keys = page.getByRole('region', { name: 'Keyboard shortcuts' })
     await keys.waitFor()
     expect(await keys.innerText()).toContain('g t')
     expect(page.url()).toMatch(/\/tasks/)
@@ -130,7 +130,7 @@ describe.skipIf(CHROMIUM === null)('the frame around every page', { timeout: 300
     await page.goto(`${url}/simulator/${session}`)
     const fixed = page.getByRole('button', { name: 'Times: UTC' })
     await fixed.press('Enter')
-    expect(await fixed.getAttribute('title')).toBe('A virtual clock always uses UTC.')
+    expect(await fixed.getAttribute('title')).toBe('Virtual time is always shown in UTC.')
     await page.getByRole('link', { name: 'Exit session' }).click()
     await page.getByRole('button', { name: 'Times: local, UTC+05:30' }).waitFor()
     expect(faults).toEqual([])
@@ -312,7 +312,8 @@ describe.skipIf(CHROMIUM === null)('the frame around every page', { timeout: 300
     await count.waitFor(SUSPECT_WITHIN)
     await count.press('Enter')
     await expect.poll(() => page.url()).toMatch(/#trouble$/)
-    await page.getByRole('region', { name: 'Nodes in trouble' }).getByText('last seen').first().waitFor()
+    const trouble = page.getByRole('region', { name: 'Nodes that need attention' })
+    await trouble.getByText('last seen').first().waitFor()
     // Tile and chart differ while nodes are silent; the tile shows the difference.
     await page
       .getByRole('region', { name: 'Physical VRAM' })

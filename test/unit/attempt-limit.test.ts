@@ -62,7 +62,7 @@ describe('a node at its attempt limit', () => {
       haveMib: null,
       needMib: null,
     })
-    expect(wait?.sentence).toBe('Waits for a task to end: n1 has reached its maximum number of tasks.')
+    expect(wait?.sentence).toBe('Waiting for a task to end: n1 has reached its maximum number of tasks.')
   })
 
   it('is also the reason that an exclusive task is given', () => {

@@ -55,7 +55,8 @@ it('A task above its request goes before its equals, and the explanation has bot
   world.b.advance(IDLE_MS)
   expect(standing(world).sentence).toBe(
     'It may be swapped out for any task that needs its VRAM. The driver would move its data out of VRAM. ' +
-      'It is swapped out before tasks of the same level: it uses 54 MiB on each GPU, but requested 50 MiB.',
+      'It is swapped out before other tasks of the same level, because it uses 54 MiB on each GPU, but ' +
+      'requested only 50 MiB.',
   )
 })
 
@@ -180,16 +181,16 @@ it('A task that is swapped out says by what, and what stays in VRAM', () => {
     return standing(world)
   }
   expect(out(0, { swapMethod: 'hooks' })).toMatchObject({
-    sentence: 'It is already swapped out, by the driver.',
+    sentence: 'It has already been swapped out by the driver.',
   })
   expect(out(0, { swapMethod: 'hooks' }, 'hooks')).toMatchObject({
-    sentence: 'It is already swapped out, by its hooks.',
+    sentence: 'It has already been swapped out by its hooks.',
   })
   expect(out(5, { swapMethod: 'hooks' })).toMatchObject({
     standing: 'NOT_RESIDENT',
-    sentence: 'It is already swapped out, by its hooks: 5 MiB stays in VRAM on each GPU.',
+    sentence: 'It has already been swapped out by its hooks; 5 MiB stays in VRAM on each GPU.',
   })
   expect(out(5, { swapMethod: 'engine' })).toMatchObject({
-    sentence: 'It is already swapped out, by its inference engine: 5 MiB stays in VRAM on each GPU.',
+    sentence: 'It has already been swapped out by its inference engine; 5 MiB stays in VRAM on each GPU.',
   })
 })

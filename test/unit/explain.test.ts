@@ -48,7 +48,7 @@ describe('a pending task that can never be placed', () => {
   it('targets a group that does not exist', () => {
     const { primary, sentence, secondary } = waitOf(cluster(), { groups: ['a', 'b'] })
     expect(primary.reason).toBe('GROUP_NOT_FOUND')
-    expect(sentence).toBe('Targets groups a, b, which do not exist.')
+    expect(sentence).toBe('The task targets groups a, b, which do not exist.')
     expect(secondary).toEqual([])
   })
 
@@ -57,7 +57,7 @@ describe('a pending task that can never be placed', () => {
     b.group('a', [])
     const { primary, sentence } = waitOf(b, { groups: ['a'] })
     expect(primary.reason).toBe('GROUP_EMPTY')
-    expect(sentence).toBe('Targets group a, which has no nodes.')
+    expect(sentence).toBe('The task targets group a, which has no nodes.')
   })
 
   it('needs more than any GPU has', () => {
@@ -66,8 +66,8 @@ describe('a pending task that can never be placed', () => {
     const { primary, sentence, queuePosition } = waitOf(b, { vramMib: 111 })
     expect(brief(primary)).toBe('NEVER_FITS 110/111 on n2,n1')
     expect(sentence).toBe(
-      'Can never fit: needs 111 MiB on one GPU; the best of 2 nodes, n2, offers 110 MiB (physical ' +
-        'VRAM minus the reserve).',
+      'The task can never fit: it needs 111 MiB on one GPU; the best of 2 nodes, n2, offers 110 MiB ' +
+        '(physical VRAM minus the reserve).',
     )
     expect(queuePosition).toBe(1)
   })
@@ -79,18 +79,20 @@ describe('a pending task that can never be placed', () => {
     const { primary, secondary, sentence } = waitOf(b, { vramMib: 60, gpuCount: 3 })
     expect(brief(primary)).toBe('EXCEEDS_NODE_GPU_COUNT -/- on n3,n1')
     expect(secondary.map(brief)).toEqual(['NEVER_FITS 40/60 on n2'])
-    expect(sentence).toBe('Can never fit: needs 3 GPUs on one node; the best of 2 nodes, n3, has 2.')
+    expect(sentence).toBe(
+      'The task can never fit: it needs 3 GPUs on one node; the best of 2 nodes, n3, has 2.',
+    )
   })
 })
 
 describe('a pending task without a node', () => {
   it('waits for a node to register', () => {
     const b = new ClusterBuilder()
-    expect(waitOf(b, {}).sentence).toBe('Waits for a node: no node outside the groups has registered.')
+    expect(waitOf(b, {}).sentence).toBe('Waiting for a node: no node without a group has registered.')
     b.group('a', ['later'])
     const { primary, sentence } = waitOf(b, { groups: ['a'] })
     expect(primary.reason).toBe('NO_NODES')
-    expect(sentence).toBe('Waits for a node: no node of group a has registered.')
+    expect(sentence).toBe('Waiting for a node: no node in group a has registered.')
   })
 
   it('waits for nodes that are offline, ignoring cordoned and too small nodes', () => {
@@ -100,7 +102,7 @@ describe('a pending task without a node', () => {
     const { primary, secondary, sentence } = waitOf(b, { vramMib: 60 })
     expect(brief(primary)).toBe('NODES_OFFLINE -/- on n1')
     expect(secondary.map(brief)).toEqual(['NEVER_FITS 40/60 on n2'])
-    expect(sentence).toBe('Waits for a node: n1 would fit, but is offline.')
+    expect(sentence).toBe('Waiting for a node: the task would fit on n1, which is offline.')
   })
 
   it('waits for a node that runs commands, while a lease uses a node that does not', () => {
@@ -112,8 +114,8 @@ describe('a pending task without a node', () => {
     expect(lease.state).toBe('assigned')
     expect(primary.reason).toBe('EXEC_NOT_ALLOWED')
     expect(sentence).toBe(
-      'Waits for a node that runs commands: n1 would fit, but accepts only leases. To allow commands, ' +
-        'start its server with `headroom gpu-server --allow-exec`.',
+      'Waiting for a node that runs commands: the task would fit on n1, which accepts only leases. To ' +
+        'allow commands, start its server with `headroom gpu-server --allow-exec`.',
     )
     const two = b.submit({ vramMib: 10, gpuCount: 1, command: ['true'], noswap: 1 })
     b.cycle()
@@ -131,7 +133,9 @@ describe('a pending task without a node', () => {
     const { primary, secondary, sentence } = waitOf(b, { vramMib: 60 })
     expect(primary.reason).toBe('NODES_CORDONED')
     expect(secondary.map(brief)).toEqual(['NODES_OFFLINE -/- on n5'])
-    expect(sentence).toBe('Waits for a node: n1, n2, n3 and 1 more would fit, but are cordoned.')
+    expect(sentence).toBe(
+      'Waiting for a node: the task would fit on n1, n2, n3 and 1 more, which are cordoned.',
+    )
   })
 
   it('names at most twenty nodes and counts all', () => {
@@ -151,7 +155,10 @@ describe('a pending task without enough capacity', () => {
     b.submit({ vramMib: 10 })
     const { primary, sentence } = waitOf(b, { vramMib: 10 })
     expect(brief(primary)).toBe('MAX_TASKS_PER_GPU -/- on n1')
-    expect(sentence).toContain('max_tasks_per_gpu (1)')
+    expect(sentence).toBe(
+      'Waiting for a task to end: not enough GPUs on n1 are below the maximum of 1 per GPU ' +
+        '(max_tasks_per_gpu).',
+    )
   })
 
   it('lacks host memory for swapping the tasks of its GPU', () => {
@@ -161,8 +168,8 @@ describe('a pending task without enough capacity', () => {
     const { primary, sentence } = waitOf(b, { vramMib: 40 })
     expect(brief(primary)).toBe('SWAP_SPACE_EXHAUSTED 30/40 on n1')
     expect(sentence).toBe(
-      'Waits for host memory for swap-outs: needs 40 MiB on one GPU; ' +
-        'with the remaining host memory, n1 can accept 30 MiB.',
+      'Waiting for host memory for swap-outs: the task needs 40 MiB on one GPU; ' +
+        'n1 can accept 30 MiB with the remaining host memory.',
     )
   })
 
@@ -174,7 +181,7 @@ describe('a pending task without enough capacity', () => {
     b.advance(IDLE_MS)
     const { primary, sentence } = waitOf(b, { vramMib: 40, gpuCount: 2 })
     expect(brief(primary)).toBe('SWAP_SPACE_EXHAUSTED -/- on n1')
-    expect(sentence).toContain('all its GPUs on n1 together would need more host memory than is free')
+    expect(sentence).toContain('on n1, its GPUs together would need more host memory than is free')
   })
 
   it('waits for commit room and names the GPU with the most', () => {
@@ -186,7 +193,8 @@ describe('a pending task without enough capacity', () => {
     expect(brief(primary)).toBe('WAITING_VRAM 30/60 on n2,n1')
     expect(secondary).toEqual([])
     expect(sentence).toBe(
-      'Waits for VRAM: needs 60 MiB on one GPU; the best of 2 nodes, n2, has 30 MiB of commit room left.',
+      'Waiting for VRAM: the task needs 60 MiB on one GPU; the best of 2 nodes, n2, has 30 MiB of commit ' +
+        'room left.',
     )
     expect(queuePosition).toBe(1)
   })
@@ -202,8 +210,8 @@ describe('a pending task without enough capacity', () => {
     ])
     expect(retryAt).toBe(b.now + IDLE_MS)
     expect(sentence).toBe(
-      'Waits for physical VRAM: needs 20 MiB on one GPU for a noswap task; n1 has 10 MiB free. The ' +
-        'earliest next swap-out is possible in 300 s.',
+      'Waiting for physical VRAM: the noswap task needs 20 MiB on one GPU; n1 has 10 MiB free. The ' +
+        'next swap-out is possible in 300 s at the earliest.',
     )
   })
 
@@ -213,8 +221,8 @@ describe('a pending task without enough capacity', () => {
     const { primary, secondary, sentence } = waitOf(b, { vramMib: 30 })
     expect([primary, ...secondary].map(brief)).toEqual(['NEVER_RESIDENT 20/30 on n1'])
     expect(sentence).toBe(
-      'Waits for noswap tasks or foreign processes to free VRAM: needs 30 MiB on one GPU; n1 can ' +
-        'offer 20 MiB.',
+      'Waiting for noswap tasks or foreign processes to free VRAM: the task needs 30 MiB on one GPU; ' +
+        'n1 can offer 20 MiB.',
     )
   })
 
@@ -224,7 +232,7 @@ describe('a pending task without enough capacity', () => {
     const { primary, sentence } = waitOf(b, { vramMib: 31, noswap: 1 })
     expect(brief(primary)).toBe('WOULD_STRAND 30/31 on n1')
     expect(sentence).toBe(
-      'Waits so that placed tasks can return: needs 31 MiB on one GPU for a noswap task; ' +
+      'Waiting so that placed tasks can return to VRAM: the noswap task needs 31 MiB on one GPU; ' +
         'n1 can spare 30 MiB.',
     )
   })
@@ -236,8 +244,8 @@ describe('a pending task without enough capacity', () => {
     const { primary, sentence } = waitOf(b, { vramMib: 50 })
     expect(brief(primary)).toBe('FRAGMENTED 40/50 on n1')
     expect(sentence).toBe(
-      'Waits for unfragmented VRAM: needs 50 MiB on one GPU; n1 has enough in total, but no more ' +
-        'than 40 MiB on one GPU.',
+      'Waiting for unfragmented VRAM: the task needs 50 MiB on one GPU; n1 has enough in total, but no ' +
+        'more than 40 MiB on one GPU.',
     )
   })
 
@@ -272,7 +280,7 @@ describe('a pending task and exclusive tasks', () => {
     const { primary, sentence } = waitOf(b, { vramMib: null, gpuMode: 'exclusive' })
     expect(brief(primary)).toBe('WAITING_EXCLUSIVE_GPU 70/100 on n1')
     expect(sentence).toBe(
-      'Waits for a GPU without any other task: n1 is closest, with 70 MiB of 100 MiB unused.',
+      'Waiting for a GPU without any other task: n1 is closest, with 70 MiB of 100 MiB unused.',
     )
   })
 
@@ -282,7 +290,8 @@ describe('a pending task and exclusive tasks', () => {
     const { primary, sentence } = waitOf(b, { vramMib: 20 })
     expect(brief(primary)).toBe('WAITING_EXCLUSIVE_GPU 0/20 on n1')
     expect(sentence).toBe(
-      'Waits for an exclusive task to end: needs 20 MiB on one GPU; exclusive tasks occupy the GPUs of n1.',
+      'Waiting for an exclusive task to end: this task needs 20 MiB on one GPU; exclusive tasks occupy ' +
+        'the GPUs of n1.',
     )
   })
 
@@ -304,22 +313,23 @@ describe('a pending task and its victims', () => {
     expect(brief(waiting.primary)).toBe('NO_ELIGIBLE_VICTIM 10/40 on n1')
     expect(waiting.retryAt).toBe(b.now + IDLE_MS)
     expect(waiting.sentence).toBe(
-      'Waits for a victim: needs 40 MiB on one GPU; n1 has 10 MiB free or used by tasks that may be ' +
-        'swapped out. The earliest next swap-out is possible in 300 s.',
+      'Waiting for a victim: the task needs 40 MiB on one GPU; n1 has 10 MiB free or used by tasks that ' +
+        'may be swapped out. The next swap-out is possible in 300 s at the earliest.',
     )
     b.advance(IDLE_MS)
     b.cycle()
     const leaving = explained(b, task)
     expect(brief(leaving.primary)).toBe('SWAPPING_OUT_FOR_YOU 10/40 on n1')
     expect(leaving.sentence).toBe(
-      'Starts on GPU 0 of n1 once other tasks are swapped out: needs 40 MiB, and 10 MiB is available.',
+      'The task starts on GPU 0 of n1 once other tasks are swapped out: it needs 40 MiB, and 10 MiB is ' +
+        'available.',
     )
     expect(leaving.retryAt).toBeNull()
     b.swapped(holder)
     b.cycle()
     const placed = explained(b, task)
     expect(brief(placed.primary)).toBe('AWAITING_NODE_ACK -/- on n1')
-    expect(placed.sentence).toBe('Placed on GPU 0 of n1, which has not confirmed the start.')
+    expect(placed.sentence).toBe('The task is placed on GPU 0 of n1. The node has not confirmed the start.')
     b.started(task)
     expect(b.explain(task)).toBeNull()
   })
@@ -355,7 +365,9 @@ describe('a task that its node has not confirmed', () => {
       'NODES_OFFLINE -/- on n1',
       'AWAITING_NODE_ACK -/- on n1',
     ])
-    expect(sentence).toBe('Placed on GPU 0 of n1, which is offline and has not confirmed the start.')
+    expect(sentence).toBe(
+      'The task is placed on GPU 0 of n1. The node is offline and has not confirmed the start.',
+    )
   })
 
   it('was refused and may be placed there again after the next report', () => {
@@ -367,8 +379,8 @@ describe('a task that its node has not confirmed', () => {
     const { primary, sentence } = explained(b, task)
     expect(brief(primary)).toBe('AWAITING_NODE_ACK -/- on n1')
     expect(sentence).toBe(
-      'Refused by n1; the task can be placed there again after the next report, or when another task ' +
-        'ends there.',
+      'The task was refused by n1. It can be placed there again after the next report of the node, or ' +
+        'when another task ends there.',
     )
     b.heartbeat(b.node('n1'))
     expect(explained(b, task).primary.reason).toBe('QUEUED_BEHIND')
@@ -387,8 +399,8 @@ describe('a task that fits', () => {
     expect(explained(b, head).primary.reason).toBe('WAITING_VRAM')
     expect(brief(primary)).toBe('RESERVED_FOR_ANOTHER 0/30 on n1')
     expect(sentence).toBe(
-      'Waits behind a task that has waited longer: needs 30 MiB on one GPU; apart from the VRAM ' +
-        'reserved for large, n1 has 0 MiB.',
+      'Waiting behind a task that has waited longer: this task needs 30 MiB on one GPU; apart from the ' +
+        'VRAM reserved for large, n1 has 0 MiB.',
     )
     expect(queuePosition).toBe(2)
   })
@@ -399,7 +411,7 @@ describe('a task that fits', () => {
     const { primary, secondary, sentence, queuePosition } = waitOf(b, { vramMib: 30 })
     expect([primary, ...secondary].map(brief)).toEqual(['QUEUED_BEHIND 40/30 on n1'])
     expect(sentence).toBe(
-      'Fits on GPU 0 of n1, but 2 tasks are ahead of it, and its pool is served in strict order.',
+      'The task fits on GPU 0 of n1, but 2 tasks are ahead of it, and its pool is served in strict order.',
     )
     expect(queuePosition).toBe(3)
   })
@@ -414,7 +426,9 @@ describe('a task that fits', () => {
   it('is placed in the next cycle', () => {
     const b = cluster()
     const task = b.submit({ vramMib: 30 })
-    expect(explained(b, task).sentence).toBe('Fits on GPU 0 of n1: the task is considered in the next cycle.')
+    expect(explained(b, task).sentence).toBe(
+      'The task fits on GPU 0 of n1 and is considered in the next scheduling cycle.',
+    )
     b.cycle()
     expect(task.placement).not.toBeNull()
   })
@@ -455,8 +469,8 @@ describe('a swapped-out task that wants the GPU', () => {
     const { primary, secondary, sentence, retryAt, queuePosition } = explained(b, away)
     expect([primary, ...secondary].map(brief)).toEqual(['NO_ELIGIBLE_VICTIM 10/40 on n1'])
     expect(sentence).toBe(
-      'Waits to return to GPU 0 of n1: needs 40 MiB, but only 10 MiB is available, including the VRAM ' +
-        'of tasks that may be swapped out. The earliest next swap-out is possible in 300 s.',
+      'Waiting to return to GPU 0 of n1: the task needs 40 MiB, but only 10 MiB is available, including ' +
+        'the VRAM of tasks that may be swapped out. The next swap-out is possible in 300 s at the earliest.',
     )
     expect(retryAt).toBe(b.now + IDLE_MS)
     expect(queuePosition).toBeNull()
@@ -467,12 +481,13 @@ describe('a swapped-out task that wants the GPU', () => {
     b.advance(IDLE_MS)
     b.cycle()
     b.wants(away, true)
-    expect(explained(b, away).sentence).toBe('Returns to GPU 0 of n1 in the next cycle.')
+    expect(explained(b, away).sentence).toBe('The task returns to GPU 0 of n1 in the next scheduling cycle.')
     b.cycle()
     const { primary, sentence } = explained(b, away)
     expect(brief(primary)).toBe('SWAPPING_OUT_FOR_YOU 10/40 on n1')
     expect(sentence).toBe(
-      'Returns to GPU 0 of n1 once other tasks are swapped out: needs 40 MiB, and 10 MiB is available.',
+      'The task returns to GPU 0 of n1 once other tasks are swapped out: it needs 40 MiB, and 10 MiB is ' +
+        'available.',
     )
   })
 
@@ -488,8 +503,8 @@ describe('a swapped-out task that wants the GPU', () => {
     const { primary, secondary, sentence } = explained(b, away)
     expect([primary, ...secondary].map(brief)).toEqual(['RESERVED_FOR_ANOTHER 30/40 on n1'])
     expect(sentence).toBe(
-      'Waits to return to GPU 0 of n1: needs 40 MiB, but 70 MiB is reserved for an earlier request of ' +
-        'third.',
+      'Waiting to return to GPU 0 of n1: the task needs 40 MiB, but 70 MiB is reserved for an earlier ' +
+        'request of third.',
     )
   })
 
@@ -501,8 +516,8 @@ describe('a swapped-out task that wants the GPU', () => {
     const { primary, sentence } = explained(b, away)
     expect(brief(primary)).toBe('RESIDENCY_IMPOSSIBLE 30/40 on n1')
     expect(sentence).toBe(
-      'Waits to return to GPU 0 of n1: needs 40 MiB, but at most 30 MiB is available while noswap ' +
-        'tasks and foreign processes use VRAM.',
+      'Waiting to return to GPU 0 of n1: the task needs 40 MiB, but at most 30 MiB is available while ' +
+        'noswap tasks and foreign processes use VRAM.',
     )
   })
 
@@ -515,7 +530,7 @@ describe('a swapped-out task that wants the GPU', () => {
       'NODES_OFFLINE -/- on n1',
       'NO_ELIGIBLE_VICTIM 10/40 on n1',
     ])
-    expect(sentence).toBe('Waits to return to GPU 0 of n1: its node is offline.')
+    expect(sentence).toBe('Waiting to return to GPU 0 of n1: the node is offline.')
   })
 })
 
@@ -528,7 +543,9 @@ describe('a task that wants to grow', () => {
     b.cycle()
     const { primary, sentence } = explained(b, growing as LiveTask)
     expect(brief(primary)).toBe('NO_ELIGIBLE_VICTIM 60/70 on n1')
-    expect(sentence).toContain('Waits to grow on GPU 0 of n1: needs 70 MiB, but only 60 MiB is available')
+    expect(sentence).toContain(
+      'Waiting for more VRAM on GPU 0 of n1: the task needs 70 MiB, but only 60 MiB is available',
+    )
   })
 
   it('waits for physical VRAM when it is noswap', () => {

@@ -41,8 +41,8 @@ describe('a task with an image', () => {
       nodeCount: 2,
     })
     expect(wait?.sentence).toBe(
-      'Waits for a node that offers container images (feature image): old, other would fit, but do not ' +
-        'offer it.',
+      'Waiting for a node that supports container images (feature image): the task would fit on old, ' +
+        'other, which lack this feature.',
     )
   })
 
@@ -119,7 +119,7 @@ it.each([
   b.cycle()
   expect(b.effects).toEqual([])
   expect(b.explain(task)?.primary.reason).toBe('FEATURE_MISSING')
-  expect(b.explain(task)?.sentence).toContain('files of the task (feature files)')
+  expect(b.explain(task)?.sentence).toContain('uploaded files (feature files)')
   b.addNode({ id: 'new', gpus: [110], features: ['files'] })
   b.cycle()
   expect(b.effects).toMatchObject([{ kind: 'start', nodeId: 'new', workdir: null, cwd: null, ...files }])
@@ -157,8 +157,8 @@ it('A task with limits waits for a server that sets them, and its start carries 
   const task = b.submit({ ...CONTAINER, limits })
   b.cycle()
   expect(b.explain(task)?.sentence).toBe(
-    'Waits for a node that offers memory and CPU limits (feature limits): n1 would fit, but does not ' +
-      'offer it.',
+    'Waiting for a node that supports memory and CPU limits (feature limits): the task would fit on n1, ' +
+      'which lacks this feature.',
   )
   b.hello(node, { features: ['image', 'limits'] })
   b.cycle()

@@ -88,7 +88,8 @@ describe('the result of an attempt that was given up', () => {
     const task = views.openTask('t')
     expect(task?.trouble.pause?.reason).toBe('RESULT_AWAITED')
     expect(task && views.explain(task)?.sentence).toContain(
-      'Waits for the announced result of an earlier attempt. The controller tries again in',
+      'Waiting for the result of an earlier attempt, which its node has announced. The controller tries ' +
+        'again in',
     )
     world.network.cutOff.clear()
     expect(await world.until(() => world.isFinal('t'), 10_000)).toBe(true)

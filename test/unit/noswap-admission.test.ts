@@ -107,7 +107,7 @@ describe('a noswap task', () => {
     expect(b.explain(task)).toMatchObject({
       retryAt: null,
       sentence:
-        'Waits for physical VRAM: needs 40 MiB on one GPU for a noswap task; n1 has 10 MiB free. ' +
+        'Waiting for physical VRAM: the noswap task needs 40 MiB on one GPU; n1 has 10 MiB free. ' +
         'Overcommit is off on that node: no task is swapped out for this task.',
     })
     const changes = wouldFitIf(b.cluster, task, b.now).changes

@@ -62,7 +62,7 @@ describe('the GPUs of one owner', () => {
     ])
     expect(b.explain(two)).toMatchObject({
       primary: { reason: 'OWNER_LIMIT' },
-      sentence: 'Waits for another task of ann to end: the owner uses 3 of 3 GPUs, and this task needs 2.',
+      sentence: 'Waiting for another task of ann to end: the owner uses 3 of 3 GPUs, and this task needs 2.',
     })
     b.finished(three)
     b.cycle()

@@ -83,7 +83,7 @@ describe('a task with an image', () => {
     b.answer(task, node)
     b.says(node, [{ task, bytes_done: 3 * 1024 * 1024, bytes_total: 9 * 1024 * 1024 }])
     expect(b.explain(task)?.sentence).toBe(
-      'Being prepared on n1 (image): 3 MiB of 9 MiB. No VRAM is committed during preparation.',
+      'The task is being prepared on n1 (image): 3 MiB of 9 MiB. No VRAM is committed during preparation.',
     )
     expect(reasonOf(b, task)).toBe('PREPARING')
     const other = b.submit({ vramMib: 60 })
@@ -279,7 +279,7 @@ describe('a preparation', () => {
     const late = tasks[9] as LiveTask
     expect(b.explain(late)).toMatchObject({
       primary: { reason: 'PREPARING' },
-      sentence: 'Waits to be prepared (image): n1 already prepares the maximum number of tasks.',
+      sentence: 'Waiting to be prepared (image): n1 is already preparing the maximum number of tasks.',
     })
     b.prepared(tasks[0] as LiveTask, node)
     expect(tasks[0]?.state).toBe('assigned')

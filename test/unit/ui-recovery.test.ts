@@ -52,8 +52,8 @@ test('The state of the recovery is one sentence that names the next step', () =>
       'adopted or stopped.',
     'No recovery is in progress. Tasks are placed as usual. 2 quarantined attempts are waiting to ' +
       'be adopted or stopped.',
-    '1 of 3 nodes has events that are missing from the store. It gets no commands, and tasks are placed ' +
-      'on the other nodes.',
+    '1 of 3 nodes has events that are missing from the store. It receives no commands, and tasks are ' +
+      'placed on the other nodes.',
     'The controller has just started. No task is placed until 2 nodes have reported, or until 15 s have ' +
       'passed.',
     'The controller is in recovery because the store was restored. No task is placed, requeued or ' +

@@ -322,7 +322,7 @@ describe('the list of nodes with problems', () => {
       lost,
     ]
     expect(troubled(all).map((each) => [each.name, ...troubleWords(each)])).toEqual([
-      ['z', 'unreachable, including all its tasks', 'cordoned'],
+      ['z', 'unreachable, as are all its tasks', 'cordoned'],
       ['a', 'reserve deficit 512 MiB', 'over-committed by 20.0 GiB'],
       ['m', 'draining: 3 tasks left'],
       ['n', 'cordoned'],
@@ -331,11 +331,11 @@ describe('the list of nodes with problems', () => {
       '2 quarantined attempts not in the store',
     ])
     expect(troubleWords(node('s', { status: 'suspect', drain: drain(0) }))).toEqual([
-      'silent, gets no new tasks',
+      'silent, receives no new tasks',
       'drained',
     ])
     expect(troubleWords(node('a', { status: 'suspect' }), true)).toEqual([
-      'ahead of the store, gets no commands',
+      'ahead of the store, receives no commands',
     ])
   })
 

@@ -48,7 +48,7 @@ export function CsvButton(props: CsvButtonProps): JSX.Element {
       <Icon of={Download} />
       CSV
       <Show when={isBusy()}>
-        <span class="visually-hidden">is being read</span>
+        <span class="visually-hidden">is being downloaded</span>
       </Show>
     </button>
   )

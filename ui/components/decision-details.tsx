@@ -26,7 +26,7 @@ export function DecisionDetails(props: DecisionProps): JSX.Element {
         <TaskLink class="" id={props.decision.task_id} name={props.decision.task_name} /> by the rule{' '}
         {props.decision.rule}
         <Show when={props.decision.waited_seconds !== null}>
-          ; waited for {seconds(props.decision.waited_seconds)}
+          ; the task waited for {seconds(props.decision.waited_seconds)}
         </Show>
         .
       </p>

@@ -55,7 +55,7 @@ export function Impact(props: { readonly impact: ImpactBody }): JSX.Element {
           {plural(props.impact.pending.would_fit, 'more pending task', 'more pending tasks')} would fit
           <Show when={props.impact.pending.cut}>
             {' '}
-            (of the first {whole(props.impact.pending.looked_at)} tasks examined)
+            (only the first {whole(props.impact.pending.looked_at)} tasks were examined)
           </Show>
           .
         </li>

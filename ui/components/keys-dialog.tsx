@@ -14,8 +14,8 @@ export default function KeysDialog(props: { readonly onClose: (hasMoved: boolean
         <Overlay class={dialog['overlay']} />
         <div class={dialog['place']}>
           <Content class={dialog['dialog']}>
-            <Title class={dialog['title']}>Keys</Title>
-            <section aria-label="Keys">
+            <Title class={dialog['title']}>Keyboard shortcuts</Title>
+            <section aria-label="Keyboard shortcuts">
               <KeyList />
             </section>
             <div class={dialog['buttons']}>

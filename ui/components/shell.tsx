@@ -220,7 +220,7 @@ function TopBar(props: TopBarProps): JSX.Element {
       >
         <Icon of={Command} />
       </button>
-      <A class="button" href={path('/glossary')} title="Glossary and keys (?)">
+      <A class="button" href={path('/glossary')} title="Glossary and keyboard shortcuts (?)">
         <Icon of={CircleHelp} />
         <span class={styles['label']}>Help</span>
       </A>

@@ -5,7 +5,7 @@ import { useCluster } from '../state/cluster.tsx'
 const FAILURES: Readonly<Record<string, string>> = {
   expired: 'The sign-in took too long, or was started in another browser. Try again.',
   denied: 'The provider rejected the sign-in.',
-  no_role: 'Your account has no role here. Ask an administrator.',
+  no_role: 'Your account has no role on this controller. Ask an administrator for access.',
   provider_unreachable: 'The provider is unreachable. Try again later.',
 }
 
@@ -19,7 +19,7 @@ export function SignIn(): JSX.Element {
     event.preventDefault()
     setProblem('')
     const isKnown = await session.signInWith(token().trim()).catch(() => false)
-    if (!isKnown) setProblem('This token is unknown, or it has expired.')
+    if (!isKnown) setProblem('This token is invalid or has expired.')
   }
   return (
     <Show when={session.isSignInNeeded()}>

@@ -9,7 +9,7 @@ export function ZoneSwitch(): JSX.Element {
   return (
     <ActionButton
       label={`Times: ${zone() === 'utc' ? 'UTC' : `local, ${localOffset(Date.now())}`}`}
-      whyNot={isZoneFixed() ? 'A virtual clock always uses UTC.' : null}
+      whyNot={isZoneFixed() ? 'Virtual time is always shown in UTC.' : null}
       onClick={() => chooseZone(zone() === 'utc' ? 'local' : 'utc')}
     >
       {words()}

@@ -41,7 +41,7 @@ export const EVENT_WORDS: Readonly<Record<Kind, string>> = {
   requeue_freeze: 'requeueing paused or resumed',
   broker_absence: 'broker connection lost or restored',
   duplicate_node: 'duplicate node name',
-  store_behind: 'store behind the nodes, or caught up',
+  store_behind: 'store fell behind the nodes or caught up',
   recovery: 'recovery started or ended',
   attempt_quarantined: 'unknown attempt quarantined',
   attempt_settled: 'unknown attempt adopted or stopped',

@@ -29,7 +29,7 @@ export function statusWords({ status, cordoned, drain, ...node }: NodeState, isA
 
 /**
  * The problems of a node, worst first; empty: none. A node that is ahead of the store sends heartbeats, but
- * gets no command.
+ * receives no command.
  */
 export function troubleWords(
   { status, cordoned, drain, vram, ...node }: NodeState & Pick<NodeBody, 'vram'>,
@@ -37,10 +37,10 @@ export function troubleWords(
 ): readonly string[] {
   const { auto_cordon: closed = null, quarantined_attempts: quarantined = 0 } = node
   return [
-    ...(isAhead ? ['ahead of the store, gets no commands'] : []),
+    ...(isAhead ? ['ahead of the store, receives no commands'] : []),
     ...(closed === null ? [] : [`cannot start tasks: ${closed.reason}`]),
-    ...(status === 'unreachable' ? ['unreachable, including all its tasks'] : []),
-    ...(status === 'suspect' && !isAhead ? ['silent, gets no new tasks'] : []),
+    ...(status === 'unreachable' ? ['unreachable, as are all its tasks'] : []),
+    ...(status === 'suspect' && !isAhead ? ['silent, receives no new tasks'] : []),
     ...(quarantined > 0
       ? [`${plural(quarantined, 'quarantined attempt', 'quarantined attempts')} not in the store`]
       : []),

@@ -3,7 +3,7 @@ import type { WaitBody } from '../../controller/api/tasks/schema.ts'
 
 const WORDS: Readonly<Record<WaitBody['reason'], string>> = {
   HELD: 'on hold',
-  STORE_BEHIND: 'the store went back in time',
+  STORE_BEHIND: 'the store went back to an earlier state',
   RECOVERY: 'the controller is in recovery',
   AWAITING_NODES: 'the controller has just started and waits for its nodes',
   GROUP_NOT_FOUND: 'a requested group does not exist',
@@ -21,20 +21,20 @@ const WORDS: Readonly<Record<WaitBody['reason'], string>> = {
   RESIDENCY_IMPOSSIBLE: 'would be admitted, but could never be resident',
   START_REFUSED: 'no suitable node could start it',
   REQUEUE_DELAY: 'the next attempt is delayed, because the last one ended early',
-  RESULT_AWAITED: 'waiting for the announced result of an earlier attempt',
+  RESULT_AWAITED: 'a node has announced the result of an earlier attempt',
   NODE_TASK_LIMIT: 'GPU servers already have the maximum number of tasks',
-  PREPARING: 'a GPU server is preparing its image or files',
+  PREPARING: 'a GPU server is preparing the image or files of the task',
   WAITING_VRAM: 'all schedulable VRAM is allocated',
   WAITING_PHYSICAL_VRAM: 'not enough free physical VRAM',
   NEVER_RESIDENT: 'could never be resident next to noswap tasks',
-  WOULD_STRAND: 'other tasks could never return to VRAM',
+  WOULD_STRAND: 'would prevent other tasks from returning to VRAM',
   FRAGMENTED: 'enough VRAM in total, but too little on each GPU',
   WAITING_EXCLUSIVE_GPU: 'no GPU is free for exclusive use',
   NO_ELIGIBLE_VICTIM: 'no task may be swapped out yet',
   SWAPPING_OUT_FOR_YOU: 'other tasks are being swapped out for it',
   AWAITING_NODE_ACK: 'its GPU server has not responded yet',
-  RESERVED_FOR_ANOTHER: 'reserved for an earlier task',
-  QUEUED_BEHIND: 'behind others in the queue',
+  RESERVED_FOR_ANOTHER: 'VRAM is reserved for an earlier task',
+  QUEUED_BEHIND: 'behind other tasks in the queue',
 }
 
 /** All reasons, in the order in which they are checked. */

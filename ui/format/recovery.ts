@@ -34,10 +34,10 @@ export function recoverySentence(state: State): string {
     return `The controller has just started. No task is placed until ${awaited}, or until 15 s have passed.`
   }
   if (ahead.length > 0) {
-    const [have, get] = ahead.length === 1 ? ['has', 'It gets'] : ['have', 'They get']
+    const [have, receive] = ahead.length === 1 ? ['has', 'It receives'] : ['have', 'They receive']
     return (
-      `${ahead.length} of ${nodes(heard)} ${have} events that are missing from the store. ${get} no ` +
-      'commands, and tasks are placed on the other nodes.'
+      `${ahead.length} of ${nodes(heard)} ${have} events that are missing from the store. ${receive} ` +
+      'no commands, and tasks are placed on the other nodes.'
     )
   }
   const attempts = state.quarantined_attempts

@@ -31,7 +31,8 @@ const WORDS: readonly (readonly [word: string, meaning: string])[] = [
   ],
   [
     'Unsignalled wait',
-    'The wait of swapped-out tasks that had work but could not signal it. It is not part of starvation.',
+    'The time that swapped-out tasks waited because they could not signal that they had work. It is not ' +
+      'part of starvation.',
   ],
   [
     'noswap',
@@ -69,8 +70,8 @@ export default function Glossary(): JSX.Element {
   return (
     <div class="stack">
       <h1>Glossary</h1>
-      <section class="card" aria-label="Keys">
-        <h2>Keys</h2>
+      <section class="card" aria-label="Keyboard shortcuts">
+        <h2>Keyboard shortcuts</h2>
         <KeyList />
       </section>
       <dl class="card">

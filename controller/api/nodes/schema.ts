@@ -85,7 +85,8 @@ export const NodeSchema = Type.Object(
     name: Type.String(),
     address: Type.String(),
     status: oneOf(['up', 'suspect', 'unreachable'], {
-      description: 'suspect: the node is silent and gets no new tasks; unreachable: its lease has expired',
+      description:
+        'suspect: the node is silent and receives no new tasks; unreachable: its lease has expired',
     }),
     cordoned: Type.Boolean({ description: 'An operator has stopped new placements on the node' }),
     auto_cordon: objectOrNull(

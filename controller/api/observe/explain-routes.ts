@@ -102,7 +102,7 @@ function sentenceFor({ state, residency, wait, placement, end_reason }: TaskBody
   if (wait !== null) return wait.sentence
   if (listOf(state) === 'completed')
     return end_reason === null ? `It is ${state}.` : `It is ${state}: ${end_reason}.`
-  if (placement === null) return 'It is pending and will be considered in the next cycle.'
+  if (placement === null) return 'It is pending and will be considered in the next scheduling cycle.'
   const where = `GPU ${placement.gpus.join(', ')} of ${placement.node_name}`
   if (residency === 'swapped_out') return `It is swapped out on ${where} ${wishOf(placement)}`
   return (

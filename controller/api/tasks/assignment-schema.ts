@@ -8,7 +8,7 @@ export const AssignmentSchema = Type.Object({
   node_id: Type.String(),
   node_name: Type.String(),
   node_status: oneOf(['up', 'suspect', 'unreachable'], {
-    description: 'suspect: the node is silent and gets no new tasks; unreachable: its lease has expired',
+    description: 'suspect: the node is silent and receives no new tasks; unreachable: its lease has expired',
   }),
   gpus: list(count(), { description: 'Indexes of the GPUs on the node' }),
   attempt: count('Number of assignments so far; reports of earlier attempts are ignored'),

@@ -53,8 +53,8 @@ export function explainAssigned(placement: Placement): WaitExplanation {
     primary: isOffline ? { ...ack, reason: 'NODES_OFFLINE' } : ack,
     secondary: isOffline ? [ack] : [],
     sentence:
-      `Placed on ${gpusInWords(placement.gpus)}, ` +
-      `which ${isOffline ? 'is offline and ' : ''}has not confirmed the start.`,
+      `The task is placed on ${gpusInWords(placement.gpus)}. ` +
+      `The node ${isOffline ? 'is offline and ' : ''}has not confirmed the start.`,
     retryAt: null,
     queuePosition: null,
     servedBefore: null,
@@ -94,29 +94,29 @@ function about(
   return { reason, nodeIds: [node.id], nodeCount: 1, haveMib, needMib }
 }
 
-const ENTRY_VERBS: Readonly<Record<EntryKind, { readonly waitsTo: string; readonly does: string }>> = {
-  swap_in: { waitsTo: 'return to', does: 'Returns to' },
-  growth: { waitsTo: 'grow on', does: 'Grows on' },
-  placement: { waitsTo: 'start on', does: 'Starts on' },
+const ENTRY_VERBS: Readonly<Record<EntryKind, { readonly waiting: string; readonly does: string }>> = {
+  swap_in: { waiting: 'Waiting to return to', does: 'The task returns to' },
+  growth: { waiting: 'Waiting for more VRAM on', does: 'The task gets more VRAM on' },
+  placement: { waiting: 'Waiting to start on', does: 'The task starts on' },
 }
 
 function sentenceOf(reason: EntryReason, facts: EntryFacts, retryAt: Instant | null): string {
   const { entry, gpu, needMib, now } = facts
-  const { waitsTo, does } = ENTRY_VERBS[entry.kind]
+  const { waiting, does } = ENTRY_VERBS[entry.kind]
   const there = gpusInWords([gpu])
-  const waits = `Waits to ${waitsTo} ${there}: needs ${inMib(needMib)}`
+  const waits = `${waiting} ${there}: the task needs ${inMib(needMib)}`
   const victims = () => nextVictimInWords([gpu], entry.task, now, retryAt, facts.servedBefore)
   switch (reason) {
     case 'NODES_OFFLINE':
-      return `Waits to ${waitsTo} ${there}: its node is offline.`
+      return `${waiting} ${there}: the node is offline.`
     case 'SWAP_SPACE_EXHAUSTED':
       return (
-        `${waits}, but host memory could then not hold all tasks that may be swapped out at the same ` +
+        `${waits}, but then the host memory could not hold all tasks that may be swapped out at the same ` +
         'time.'
       )
     case 'AWAITING_NODE_ACK':
       return (
-        `Waits to ${waitsTo} ${there}: its last swap failed; the next attempt is in ` +
+        `${waiting} ${there}: the last swap failed, and the next attempt is in ` +
         `${secondsUntil(facts.backsOffUntil ?? now, now)}.`
       )
     case 'RESIDENCY_IMPOSSIBLE':
@@ -125,7 +125,10 @@ function sentenceOf(reason: EntryReason, facts: EntryFacts, retryAt: Instant | n
         'processes use VRAM.'
       )
     case 'WAITING_PHYSICAL_VRAM':
-      return `${waits} for a noswap task, but only ${inMib(facts.freeMib)} is available.${victims()}`
+      return (
+        `${waiting} ${there}: the noswap task needs ${inMib(needMib)}, but only ` +
+        `${inMib(facts.freeMib)} is available.${victims()}`
+      )
     case 'NO_ELIGIBLE_VICTIM':
       return (
         `${waits}, but only ${inMib(facts.reachMib)} is available, including the VRAM of tasks that may be ` +
@@ -133,7 +136,7 @@ function sentenceOf(reason: EntryReason, facts: EntryFacts, retryAt: Instant | n
       )
     case 'SWAPPING_OUT_FOR_YOU':
       return (
-        `${does} ${there} once other tasks are swapped out: needs ${inMib(needMib)}, and ` +
+        `${does} ${there} once other tasks are swapped out: it needs ${inMib(needMib)}, and ` +
         `${inMib(facts.freeMib)} is available.`
       )
     case 'RESERVED_FOR_ANOTHER':
@@ -142,7 +145,10 @@ function sentenceOf(reason: EntryReason, facts: EntryFacts, retryAt: Instant | n
         `${facts.keptFor?.task.spec.name ?? 'another task'}.`
       )
     case 'QUEUED_BEHIND':
-      return `${does} ${gpusInWords(entry.gpus)} in the next cycle${afterOthers(facts.servedBefore)}.`
+      return (
+        `${does} ${gpusInWords(entry.gpus)} in the next scheduling cycle` +
+        `${afterOthers(facts.servedBefore)}.`
+      )
   }
 }
 

@@ -20,15 +20,19 @@ const BYTES_OF_MIB = 1024 * 1024
 const PAUSES = {
   HELD: 'On hold: an operator must release the task before it is placed.',
   STORE_BEHIND:
-    'Nodes are ahead of the store, which went back in time. Restore a newer store ' +
+    'Nodes are ahead of the store, which went back to an earlier state. Restore a newer store ' +
     '(see `headroom recovery status`).',
   RECOVERY:
     'The controller is recovering from a loss of data: no task is placed until every known node has ' +
     'reported (see `headroom recovery status`).',
   AWAITING_NODES:
     'The controller has just started: no task is placed until the nodes that were up have reported, ' +
-    'for at most 15 s.',
+    'or until 15 s have passed.',
 } as const satisfies Partial<Record<WaitReason, string>>
+
+const CAN_NEVER_FIT = 'The task can never fit: it needs'
+
+const RESULT_AWAITED = 'Waiting for the result of an earlier attempt, which its node has announced.'
 
 export function sentenceOfPending(
   reason: WaitReason,
@@ -37,7 +41,8 @@ export function sentenceOfPending(
   retryAt: Instant | null,
 ): string {
   const { spec } = facts.queued.task
-  const needs = `needs ${needInWords(facts)}`
+  const need = needInWords(facts)
+  const needs = `the task needs ${need}`
   const best = bestInWords(tally)
   const have = inMib(tally.nearest[0]?.haveMib)
   switch (reason) {
@@ -51,7 +56,7 @@ export function sentenceOfPending(
     case 'GROUP_EMPTY':
       return emptyGroupsInWords(facts.emptyGroups)
     case 'NEVER_FITS':
-      return `Can never fit: ${needs}; ${best} offers ${have} (physical VRAM minus the reserve).`
+      return `${CAN_NEVER_FIT} ${need}; ${best} offers ${have} (physical VRAM minus the reserve).`
     case 'EXCEEDS_NODE_GPU_COUNT':
       return tooFewGpusInWords(tally, spec.gpuCount, best)
     case 'NO_NODES':
@@ -64,47 +69,44 @@ export function sentenceOfPending(
     case 'FEATURE_MISSING':
       return featureInWords(tally, spec)
     case 'MAX_TASKS_PER_GPU':
-      return (
-        `Waits for a task to end: too few GPUs on ${nodesInWords(tally)} have fewer than ` +
-        `max_tasks_per_gpu (${facts.policy.maxTasksPerGpu}) tasks.`
-      )
+      return fullGpusInWords(tally, facts)
     case 'NODE_TASK_LIMIT':
       return limitInWords(tally)
     case 'SWAP_SPACE_EXHAUSTED':
       return hostMemoryInWords(tally, needs, best, have)
     case 'WAITING_VRAM':
-      return `Waits for VRAM: ${needs}; ${best} has ${have} of commit room left.`
+      return `Waiting for VRAM: ${needs}; ${best} has ${have} of commit room left.`
     case 'WAITING_PHYSICAL_VRAM':
       return (
-        `Waits for physical VRAM: ${needs} for a noswap task; ` +
+        `Waiting for physical VRAM: the noswap task needs ${need}; ` +
         `${best} has ${have} free.${victimsInWords(tally, facts, retryAt)}`
       )
     case 'NEVER_RESIDENT':
-      return `Waits for noswap tasks or foreign processes to free VRAM: ${needs}; ${best} can offer ${have}.`
+      return (
+        `Waiting for noswap tasks or foreign processes to free VRAM: ${needs}; ` +
+        `${best} can offer ${have}.`
+      )
     case 'WOULD_STRAND':
-      return `Waits so that placed tasks can return: ${needs} for a noswap task; ${best} can spare ${have}.`
+      return (
+        `Waiting so that placed tasks can return to VRAM: the noswap task needs ${need}; ` +
+        `${best} can spare ${have}.`
+      )
     case 'FRAGMENTED':
       return (
-        `Waits for unfragmented VRAM: ${needs}; ${best} has enough in total, ` +
+        `Waiting for unfragmented VRAM: ${needs}; ${best} has enough in total, ` +
         `but no more than ${have} ${spec.gpuCount === 1 ? 'on one GPU' : `on each of ${spec.gpuCount} GPUs`}.`
       )
     case 'WAITING_EXCLUSIVE_GPU':
       return exclusiveInWords(tally, facts)
     case 'NO_ELIGIBLE_VICTIM':
       return (
-        `Waits for a victim: ${needs}; ${best} has ${have} free or used by tasks that may be swapped ` +
+        `Waiting for a victim: ${needs}; ${best} has ${have} free or used by tasks that may be swapped ` +
         `out.${victimsInWords(tally, facts, retryAt)}`
       )
     case 'AWAITING_NODE_ACK':
-      return (
-        `Refused by ${nodesInWords(tally)}; the task can be placed there again after the next report, or ` +
-        'when another task ends there.'
-      )
+      return refusedInWords(tally)
     case 'RESERVED_FOR_ANOTHER':
-      return (
-        `Waits behind a task that has waited longer: ${needs}; ` +
-        `apart from the VRAM reserved for ${holderInWords(tally, facts)}, ${best} has ${have}.`
-      )
+      return reservedInWords(tally, facts, `${best} has ${have}`)
     case 'QUEUED_BEHIND':
       return queuedInWords(facts)
     case 'OWNER_LIMIT':
@@ -116,29 +118,49 @@ export function sentenceOfPending(
     case 'REQUEUE_DELAY':
       return requeueDelayInWords(facts)
     case 'RESULT_AWAITED':
-      return `Waits for the announced result of an earlier attempt. ${triedAgainInWords(facts)}`
+      return `${RESULT_AWAITED} ${triedAgainInWords(facts)}`
     case 'RESIDENCY_IMPOSSIBLE':
     case 'SWAPPING_OUT_FOR_YOU':
       throw new Error(`broken invariant: ${reason} is not a reason of a pending task without reserved VRAM`)
   }
 }
 
+function fullGpusInWords(tally: Tally, { policy }: PendingFacts): string {
+  return (
+    `Waiting for a task to end: not enough GPUs on ${nodesInWords(tally)} are below the maximum of ` +
+    `${policy.maxTasksPerGpu} per GPU (max_tasks_per_gpu).`
+  )
+}
+
+function refusedInWords(tally: Tally): string {
+  return (
+    `The task was refused by ${nodesInWords(tally)}. It can be placed there again after the next report ` +
+    `of ${tally.nodeCount === 1 ? 'the node' : 'these nodes'}, or when another task ends there.`
+  )
+}
+
 function closedInWords(tally: Tally, how: string): string {
   const are = tally.nodeCount === 1 ? 'is' : 'are'
-  return `Waits for a node: ${nodesInWords(tally)} would fit, but ${are} ${how}.`
+  return `Waiting for a node: the task would fit on ${nodesInWords(tally)}, which ${are} ${how}.`
 }
 
 function preparingInWords(tally: Tally, { queued: { task } }: PendingFacts): string {
   const current = task.preparations.find(({ state }) => state !== 'prepared')
   const needs = whatIsPrepared(task.spec)
   if (current === undefined) {
-    const prepare = tally.nodeCount === 1 ? 'already prepares' : 'already prepare'
-    return `Waits to be prepared (${needs}): ${nodesInWords(tally)} ${prepare} the maximum number of tasks.`
+    const are = tally.nodeCount === 1 ? 'is' : 'are'
+    return (
+      `Waiting to be prepared (${needs}): ${nodesInWords(tally)} ${are} already preparing the maximum ` +
+      'number of tasks.'
+    )
   }
   const { nodeName, bytesDone, bytesTotal } = current
   const mib = (bytes: number) => inMib(Math.ceil(bytes / BYTES_OF_MIB))
   const bytes = bytesTotal === null ? '' : `: ${mib(bytesDone)} of ${mib(bytesTotal)}`
-  return `Being prepared on ${nodeName} (${needs})${bytes}. No VRAM is committed during preparation.`
+  return (
+    `The task is being prepared on ${nodeName} (${needs})${bytes}. ` +
+    'No VRAM is committed during preparation.'
+  )
 }
 
 function whatIsPrepared({ image = null, workdir = null }: Task['spec']): string {
@@ -156,42 +178,43 @@ function refusalsInWords(facts: PendingFacts): string {
   if (refusals.length === 0) return `Nodes could not start the task. ${again}`
   const quoted = refusals.slice(0, MAX_QUOTED).map(({ nodeName, detail }) => `${nodeName}: ${detail}`)
   const rest = refusals.length > MAX_QUOTED ? `; and ${refusals.length - MAX_QUOTED} more` : ''
-  return `Could not be started. ${quoted.join('; ')}${rest}. ${again}`
+  return `The task could not be started. ${quoted.join('; ')}${rest}. ${again}`
 }
 
 function triedAgainInWords({ queued, now }: PendingFacts): string {
   const { pause, refusals } = queued.task.trouble
   // Without a pause: once the first node is eligible again.
   const at = pause?.until ?? Math.min(...refusals.map(({ until }) => until ?? Infinity))
-  const inTime = at === Infinity ? 'later' : `in ${Math.max(1, Math.ceil((at - now) / 1000))} s`
+  const when = at === Infinity ? 'once' : `in ${Math.max(1, Math.ceil((at - now) / 1000))} s, or earlier if`
   return (
-    `The controller tries again ${inTime}, or earlier if the task is released or changed, ` +
-    'or if a node joins or is uncordoned.'
+    `The controller tries again ${when} the task is released or changed, or a node joins ` +
+    'or is uncordoned.'
   )
 }
 
 function noNodesInWords(groups: readonly string[]): string {
-  const those = groups.length === 0 ? 'outside the groups' : `of ${groupsInWords(groups)}`
-  return `Waits for a node: no node ${those} has registered.`
+  const those = groups.length === 0 ? 'without a group' : `in ${groupsInWords(groups)}`
+  return `Waiting for a node: no node ${those} has registered.`
 }
 
 function tooFewGpusInWords({ nearest }: Tally, gpuCount: number, best: string): string {
-  return `Can never fit: needs ${gpuCount} GPUs on one node; ${best} has ${nearest[0]?.margin ?? 0}.`
+  const most = nearest[0]?.margin ?? 0
+  return `${CAN_NEVER_FIT} ${gpuCount} GPUs on one node; ${best} has ${most}.`
 }
 
 function leasesOnlyInWords(tally: Tally): string {
   const accept = tally.nodeCount === 1 ? 'accepts' : 'accept'
   const itsServer = tally.nodeCount === 1 ? 'its server' : 'their servers'
   return (
-    `Waits for a node that runs commands: ${nodesInWords(tally)} would fit, but ${accept} only leases. ` +
-    `To allow commands, start ${itsServer} with \`headroom gpu-server --allow-exec\`.`
+    `Waiting for a node that runs commands: the task would fit on ${nodesInWords(tally)}, which ${accept} ` +
+    `only leases. To allow commands, start ${itsServer} with \`headroom gpu-server --allow-exec\`.`
   )
 }
 
 /** What each feature gives to a task, in words. */
 const FEATURE_WORDS: Readonly<Record<Feature, string>> = {
   image: 'container images',
-  files: 'files of the task',
+  files: 'uploaded files',
   env: 'environment variables',
   secrets: 'secrets',
   mounts: 'mounted folders',
@@ -206,7 +229,9 @@ const FEATURE_WORDS: Readonly<Record<Feature, string>> = {
 }
 
 function featureWords(feature: Required): string {
-  return isMount(feature) ? `the data folder ${feature.slice('mount:'.length)}` : FEATURE_WORDS[feature]
+  return isMount(feature)
+    ? `has the data folder ${feature.slice('mount:'.length)}`
+    : `supports ${FEATURE_WORDS[feature]}`
 }
 
 function isMount(feature: Required): feature is MountFeature {
@@ -216,9 +241,13 @@ function isMount(feature: Required): feature is MountFeature {
 function featureInWords(tally: Tally, spec: Task['spec']): string {
   const node = tally.nearest[0]?.node
   const missing = node === undefined ? null : missingFeature(requiredFeatures(spec), node)
-  const offers = missing === null ? 'what it requires' : `${featureWords(missing)} (feature ${missing})`
-  const dont = tally.nodeCount === 1 ? 'does' : 'do'
-  return `Waits for a node that offers ${offers}: ${nodesInWords(tally)} would fit, but ${dont} not offer it.`
+  const supports =
+    missing === null ? 'has a required feature' : `${featureWords(missing)} (feature ${missing})`
+  const lack = tally.nodeCount === 1 ? 'lacks' : 'lack'
+  return (
+    `Waiting for a node that ${supports}: the task would fit on ${nodesInWords(tally)}, which ${lack} ` +
+    'this feature.'
+  )
 }
 
 function requeueDelayInWords(facts: PendingFacts): string {
@@ -228,18 +257,18 @@ function requeueDelayInWords(facts: PendingFacts): string {
 }
 
 function missingGroupsInWords(groups: readonly string[]): string {
-  return `Targets ${groupsInWords(groups)}, which ${groups.length === 1 ? 'does' : 'do'} not exist.`
+  return `The task targets ${groupsInWords(groups)}, which ${groups.length === 1 ? 'does' : 'do'} not exist.`
 }
 
 function emptyGroupsInWords(groups: readonly string[]): string {
-  return `Targets ${groupsInWords(groups)}, which ${groups.length === 1 ? 'has' : 'have'} no nodes.`
+  return `The task targets ${groupsInWords(groups)}, which ${groups.length === 1 ? 'has' : 'have'} no nodes.`
 }
 
 function ownerLimitInWords({ queued, ownerLimit }: PendingFacts): string {
   const { owner, gpuCount } = queued.task.spec
   const { placedGpus = 0, maxGpus = 0 } = ownerLimit ?? {}
   const use = `the owner uses ${placedGpus} of ${maxGpus} GPUs, and this task needs ${gpuCount}`
-  return `Waits for another task of ${owner ?? 'its owner'} to end: ${use}.`
+  return `Waiting for another task of ${owner ?? 'its owner'} to end: ${use}.`
 }
 
 /**
@@ -265,7 +294,8 @@ function whoLeavesInWords(
   now: Instant,
   retryAt: Instant | null,
 ): string {
-  if (retryAt !== null) return ` The earliest next swap-out is possible in ${secondsUntil(retryAt, now)}.`
+  if (retryAt !== null)
+    return ` The next swap-out is possible in ${secondsUntil(retryAt, now)} at the earliest.`
   const holder = largestProtected(gpus, requester)
   if (holder === null) return ' No other task may be swapped out now.'
   return (
@@ -326,28 +356,35 @@ function groupsInWords(groups: readonly string[]): string {
 function hostMemoryInWords(tally: Tally, needs: string, best: string, have: string): string {
   const why =
     have === 'nothing'
-      ? `all its GPUs on ${nodesInWords(tally)} together would need more host memory than is free`
-      : `with the remaining host memory, ${best} can accept ${have}`
-  return `Waits for host memory for swap-outs: ${needs}; ${why}.`
+      ? `on ${nodesInWords(tally)}, its GPUs together would need more host memory than is free`
+      : `${best} can accept ${have} with the remaining host memory`
+  return `Waiting for host memory for swap-outs: ${needs}; ${why}.`
 }
 
 function limitInWords(tally: Tally): string {
   const have = tally.nodeCount === 1 ? 'has reached its' : 'have reached their'
-  return `Waits for a task to end: ${nodesInWords(tally)} ${have} maximum number of tasks.`
+  return `Waiting for a task to end: ${nodesInWords(tally)} ${have} maximum number of tasks.`
 }
 
 function exclusiveInWords(tally: Tally, facts: PendingFacts): string {
   const { gpuMode, gpuCount } = facts.queued.task.spec
   if (gpuMode === 'shared')
     return (
-      `Waits for an exclusive task to end: needs ${needInWords(facts)}; ` +
+      `Waiting for an exclusive task to end: this task needs ${needInWords(facts)}; ` +
       `exclusive tasks occupy the GPUs of ${nodesInWords(tally)}.`
     )
   const [best] = tally.nearest
   const whole = gpuCount === 1 ? 'a GPU' : `${gpuCount} GPUs on one node`
   return (
-    `Waits for ${whole} without any other task: ${bestInWords(tally)} is closest, ` +
+    `Waiting for ${whole} without any other task: ${bestInWords(tally)} is closest, ` +
     `with ${inMib(best?.haveMib)} of ${inMib(best?.needMib)} unused.`
+  )
+}
+
+function reservedInWords(tally: Tally, facts: PendingFacts, rest: string): string {
+  return (
+    `Waiting behind a task that has waited longer: this task needs ${needInWords(facts)}; ` +
+    `apart from the VRAM reserved for ${holderInWords(tally, facts)}, ${rest}.`
   )
 }
 
@@ -361,10 +398,11 @@ function holderInWords(tally: Tally, { queued }: PendingFacts): string {
 
 function queuedInWords({ plan, policy, queuePosition }: PendingFacts): string {
   const ahead = (queuePosition ?? 1) - 1
-  const fits = plan === null ? 'Waits' : `Fits on ${gpusInWords(plan.gpus)}`
-  if (policy.strategy !== 'fifo' || ahead === 0) return `${fits}: the task is considered in the next cycle.`
+  const fits = plan === null ? null : `The task fits on ${gpusInWords(plan.gpus)}`
+  if (policy.strategy !== 'fifo' || ahead === 0)
+    return `${fits === null ? 'The task' : `${fits} and`} is considered in the next scheduling cycle.`
   return (
-    `${fits}${plan === null ? ':' : ', but'} ${ahead} ${ahead === 1 ? 'task is' : 'tasks are'} ahead of ` +
-    'it, and its pool is served in strict order.'
+    `${fits === null ? 'The task waits:' : `${fits}, but`} ${ahead} ` +
+    `${ahead === 1 ? 'task is' : 'tasks are'} ahead of it, and its pool is served in strict order.`
   )
 }

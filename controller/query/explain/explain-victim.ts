@@ -60,8 +60,8 @@ function firstInWords(placement: LivePlacement): string {
   const { demandMib, task } = placement
   const { vramMib } = task.spec
   return (
-    ` It is swapped out before tasks of the same level: it uses ${inMib(demandMib)} on each GPU, ` +
-    `but requested ${inMib(vramMib)}.`
+    ` It is swapped out before other tasks of the same level, because it uses ${inMib(demandMib)} on each ` +
+    `GPU, but requested only ${inMib(vramMib)}.`
   )
 }
 
@@ -145,8 +145,8 @@ function inWords(
 /** A report without the method comes from a server that has restarted: the method of the task is likely. */
 function outInWords({ residualMib, task, outBy }: LivePlacement): string {
   const by = MOVERS[outBy ?? (residualMib === 0 ? 'driver' : (task.spec.swapMethod ?? 'driver'))]
-  const left = residualMib === 0 ? '' : `: ${inMib(residualMib)} stays in VRAM on each GPU`
-  return `It is already swapped out, by ${by}${left}.`
+  const left = residualMib === 0 ? '' : `; ${inMib(residualMib)} stays in VRAM on each GPU`
+  return `It has already been swapped out by ${by}${left}.`
 }
 
 function capitalized(words: string): string {

@@ -76,7 +76,7 @@ describe('explain', () => {
     await reason('second', 'WaitingForVRAM')
     const waiting = await explained('pod/second')
     expect(waiting).toMatch(/^pod +default\/second\nstate +waits for VRAM/)
-    expect(waiting).toMatch(/why +Waits for [^\n]*8 GiB|why +Waits for [^\n]*8,192 MiB/)
+    expect(waiting).toMatch(/why +Waiting for [^\n]*8 GiB|why +Waiting for [^\n]*8,192 MiB/)
     expect(waiting).toMatch(/requests +8Gi on one GPU, P2, may be swapped out/)
     await vi.waitFor(
       async () =>

@@ -109,7 +109,8 @@ function wordsOf(gpu: MapGpu): string {
     `utilization ${percent(gpu.utilization, 0)}`,
     `${mib(gpu.usedMib)} of ${mib(gpu.physicalMib)} used`,
     plural(gpu.tasks, 'task', 'tasks'),
-    `${whole(gpu.swapOuts)} swap-outs and ${seconds(gpu.copySeconds)} of copying in the last hour`,
+    `${whole(gpu.swapOuts)} ${gpu.swapOuts === 1 ? 'swap-out' : 'swap-outs'} and ` +
+      `${seconds(gpu.copySeconds)} of copying in the last hour`,
     `starvation ${percent(gpu.starvation, 0)}`,
   ].join(' · ')
 }

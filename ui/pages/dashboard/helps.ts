@@ -11,7 +11,7 @@ export const HELPS = {
     'the task is in VRAM but shares the GPU.',
   physical:
     'Physical VRAM: the capacity of all GPUs on registered nodes. Silent nodes are included with their ' +
-    'last report, but are omitted from the charts.',
+    'last reported capacity, but are omitted from the charts.',
   used: 'Used VRAM = resident + foreign: the VRAM that tasks and other processes use now.',
   allocated: 'Allocated VRAM: the VRAM of all placed tasks, whether resident or swapped out.',
   schedulable:

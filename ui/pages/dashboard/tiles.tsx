@@ -55,7 +55,7 @@ function Trend(props: TrendProps): JSX.Element {
       class={styles['trend']}
       title={props.by === null ? 'There is no data for the same hour yesterday.' : undefined}
     >
-      yesterday {trendWords(props.by, props.unit)}
+      vs. yesterday: {trendWords(props.by, props.unit)}
     </p>
   )
 }

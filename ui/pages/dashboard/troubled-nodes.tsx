@@ -29,8 +29,8 @@ export function TroubledNodes(): JSX.Element {
   const nodes = () => feed.summary()?.nodes
   const alarms = () => feed.summary()?.alarms ?? []
   return (
-    <section class="card" aria-label="Nodes in trouble" id="trouble">
-      <h2>Nodes in trouble</h2>
+    <section class="card" aria-label="Nodes that need attention" id="trouble">
+      <h2>Nodes that need attention</h2>
       <Show when={nodes()} fallback={<p class="quiet">Loading…</p>}>
         {(counts) => (
           <Show

@@ -25,8 +25,8 @@ export function DrainState(props: { readonly node: NodeBody }): JSX.Element {
               : `Draining: ${plural(drain().tasks_left, 'task', 'tasks')} left`}
           </h2>
           <p class="quiet text">
-            The drain was requested by {drain().by} at {clockTime(drain().since)}. The node gets no new tasks
-            until it is uncordoned.
+            The drain was requested by {drain().by} at {clockTime(drain().since)}. The node receives no new
+            tasks until it is uncordoned.
           </p>
           <Show when={drain().tasks_left === 0}>
             <p>No task runs on the node, so it can be switched off. Uncordon it when it is back.</p>
@@ -49,7 +49,7 @@ export function DrainState(props: { readonly node: NodeBody }): JSX.Element {
                   />
                   <RemainingTasks
                     tasks={ofKind(false)}
-                    words="will keep running until completion or cancellation: requeueing is not allowed"
+                    words="cannot be requeued and will keep running until completion or cancellation"
                   />
                 </>
               )}

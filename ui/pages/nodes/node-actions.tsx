@@ -40,7 +40,7 @@ export function NodeActions(props: { readonly node: NodeBody }): JSX.Element {
             whyNot={operator()}
             run={() => post('cordon')}
           >
-            <p>The node gets no new tasks. Its current tasks keep running.</p>
+            <p>The node receives no new tasks. Its current tasks keep running.</p>
           </ConfirmedAction>
         }
       >
@@ -51,7 +51,7 @@ export function NodeActions(props: { readonly node: NodeBody }): JSX.Element {
           whyNot={operator()}
           run={() => post('uncordon')}
         >
-          <p>The node gets new tasks again{props.node.drain === null ? '' : ', and the drain ends'}.</p>
+          <p>The node receives new tasks again{props.node.drain === null ? '' : ', and the drain ends'}.</p>
         </ConfirmedAction>
       </Show>
       <ConfirmedAction
@@ -63,8 +63,8 @@ export function NodeActions(props: { readonly node: NodeBody }): JSX.Element {
         run={drain}
       >
         <p>
-          The node gets no new tasks until it is uncordoned. Its current tasks ({whole(tasks())}) keep running
-          until they end.
+          The node receives no new tasks until it is uncordoned. Its current tasks ({whole(tasks())}) keep
+          running until they end.
         </p>
         <p>
           <label>

@@ -60,8 +60,8 @@ export function NodeFacts(props: { readonly node: NodeBody }): JSX.Element {
         name: 'Task features',
         value: node.features.length === 0 ? 'commands only' : node.features.join(', '),
         title:
-          'image: container images; env: environment variables and secrets; limits: of memory, CPUs and ' +
-          'processes',
+          'image: container images; env: environment variables and secrets; limits: memory, CPU and ' +
+          'process limits',
       },
       { name: 'Address', value: node.address },
       { name: 'Last seen', value: <Ago at={node.last_seen_at} /> },

@@ -18,7 +18,7 @@ export function NodeNotices(props: { readonly node: NodeBody }): JSX.Element {
         <section class="card" aria-label="Ahead of the store">
           <h2>Ahead of the store</h2>
           <p>
-            This node has events that are missing from the store. It gets no commands, and its tasks keep
+            This node has events that are missing from the store. It receives no commands, and its tasks keep
             running. <ToRecovery />
           </p>
         </section>

@@ -37,7 +37,7 @@ function sortOf(text: string | undefined): keyof typeof SORTS {
 }
 
 function filterWords(status: (typeof STATUSES)[number]): string {
-  if (status === 'attention') return 'in trouble'
+  if (status === 'attention') return 'needs attention'
   return status === 'up' || status === 'suspect' || status === 'unreachable' ? status : conditionWords(status)
 }
 

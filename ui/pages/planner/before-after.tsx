@@ -203,7 +203,7 @@ function CourseChart(props: CourseChartProps): JSX.Element {
 }
 
 function seedWords(seeds: number): string {
-  if (seeds === 1) return 'One seed, so there is no band.'
+  if (seeds === 1) return 'With one seed, there is no band.'
   const which = seeds > MAX_SEEDS ? `the first ${MAX_SEEDS} of ${seeds} seeds` : `${seeds} seeds`
   return `Median and p10–p90 over ${which}; both sides have the same arrivals for each seed.`
 }

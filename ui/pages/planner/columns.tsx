@@ -47,7 +47,7 @@ export function objectiveColumns<R>(
       <Show when={candidateOf(row())?.objectives[at]}>
         {(judged) => (
           <span class={judged().keeps ? 'good' : 'bad'}>
-            {judged().keeps ? 'kept' : 'broken'}:{' '}
+            {judged().keeps ? 'met' : 'not met'}:{' '}
             <Figure
               value={judged().p95}
               shown={objectiveWords(judged().objective, judged().p95)}

@@ -45,10 +45,10 @@ export function readNumbers(text: string, { what, max }: Bounds): Numbers {
     if (step === 0) return refused(`${part} has a step of 0.`)
     if (to < from) return refused(`${part} ends before it starts.`)
     if (to > max) return refused(`${part} exceeds ${max}.`)
-    if ((to - from) / step >= MAX_VALUES) return refused(`enter at most ${MAX_VALUES}.`)
+    if ((to - from) / step >= MAX_VALUES) return refused(`enter at most ${MAX_VALUES} values.`)
     for (let value = from; value <= to; value += step) values.add(value)
   }
-  if (values.size > MAX_VALUES) return refused(`enter at most ${MAX_VALUES}.`)
+  if (values.size > MAX_VALUES) return refused(`enter at most ${MAX_VALUES} values.`)
   return { ok: true, values: [...values].sort((a, b) => a - b) }
 }
 

@@ -27,7 +27,9 @@ interface Band {
 
 const UNSIGNALLED_WAIT: Column<Row> = {
   ...bandColumn('Unsignalled wait', ({ summary }) => summary?.unsignalled_wait_percent),
-  help: 'Wait of swapped-out tasks that had work but could not signal it. It is not part of starvation.',
+  help:
+    'Time that swapped-out tasks waited because they could not signal that they had work. It is not part ' +
+    'of starvation.',
 }
 
 export function PercentTable(props: { readonly combination: Combination }): JSX.Element {

@@ -140,7 +140,7 @@ export function SendTrace(props: { readonly onSent: (name: string) => void }): J
             </select>
           </label>
           <label class={styles['field']}>
-            GPU activity of tasks if the file does not contain it
+            GPU activity, if the file does not specify it
             <select onChange={(event) => setActivity(event.currentTarget.value)}>
               <For each={ACTIVITIES}>
                 {(each) => <option value={each}>{each === '' ? 'default of the format' : each}</option>}

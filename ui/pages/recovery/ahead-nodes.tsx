@@ -25,7 +25,7 @@ export function AheadNodes(props: { readonly state: RecoveryBody }): JSX.Element
         when={props.state.nodes_ahead.length > 0}
         fallback={
           <p class="quiet">
-            None: no node seen since the controller started has events missing from the store.
+            None: the store has all events of the nodes that have reported since the controller started.
           </p>
         }
       >
@@ -36,8 +36,8 @@ export function AheadNodes(props: { readonly state: RecoveryBody }): JSX.Element
           idOf={({ node_id: id }) => id}
         />
         <p>
-          These nodes get no commands, and their tasks keep running. Stop the controller and restore the newer
-          data folder, or restore a backup. See “The store went back” in docs/operating.md.
+          These nodes receive no commands, and their tasks keep running. Stop the controller and restore the
+          newer data folder, or restore a backup. See “The store went back” in docs/operating.md.
         </p>
       </Show>
     </section>

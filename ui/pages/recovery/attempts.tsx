@@ -31,7 +31,7 @@ export function Attempts(props: { readonly count: number }): JSX.Element {
         {(why) => (
           <p>
             {whole(props.count)} in quarantine.{' '}
-            <span class="quiet">You cannot see or resolve them. {why()}</span>
+            <span class="quiet">You cannot view, adopt or stop them. {why()}</span>
           </p>
         )}
       </Show>

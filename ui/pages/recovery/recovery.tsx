@@ -8,7 +8,7 @@ import type { RecoveryBody } from '../../../controller/api/tasks/attempt-schema.
 import { ConfirmedAction } from '../../design/confirm-dialog.tsx'
 import { QueryState } from '../../components/query-state.tsx'
 import { clockTime } from '../../format/clock.ts'
-import { whole } from '../../format/figures.ts'
+import { plural } from '../../format/figures.ts'
 import { recoverySentence } from '../../format/recovery.ts'
 import { useCluster } from '../../state/cluster.tsx'
 import { useRecovery } from '../../state/recovery.ts'
@@ -78,11 +78,13 @@ function Finish(props: { readonly recovery: RecoveryBody['recovery'] }): JSX.Ele
       run={finish}
     >
       <p>The controller immediately resumes placing tasks, requeueing tasks and marking tasks as lost.</p>
-      <p>
-        {whole(left())} known {left() === 1 ? 'node has' : 'nodes have'} not reported. Their tasks may then
-        run a second time on another node, so make sure first that{' '}
-        {left() === 1 ? 'this node is' : 'these nodes are'} switched off.
-      </p>
+      <Show when={left() > 0}>
+        <p>
+          {plural(left(), 'known node has', 'known nodes have')} not reported.{' '}
+          {left() === 1 ? 'Its' : 'Their'} tasks may then run a second time on another node, so first make
+          sure that {left() === 1 ? 'this node is' : 'these nodes are'} switched off.
+        </p>
+      </Show>
       <p>
         A task that is no longer on its node ends as lost, because its result is unknown. Quarantined attempts
         keep running until you adopt or stop them.

@@ -78,7 +78,9 @@ export function FaultForm(props: { readonly onDone: () => void }): JSX.Element {
         </label>
       </div>
       <div>
-        <label for={`${id}-text`}>Fault, in the format of `faults` in a scenario (without `at`)</label>
+        <label for={`${id}-text`}>
+          Fault, in the format of <code>faults</code> in a scenario (without <code>at</code>)
+        </label>
         <textarea
           id={`${id}-text`}
           class={styles['fault']}

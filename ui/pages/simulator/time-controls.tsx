@@ -6,7 +6,7 @@ import type { SimulationBody } from '../../../controller/api/simulations/schema.
 import { pathSegment } from '../../api/client.ts'
 import { ActionButton } from '../../design/action-button.tsx'
 import { Problem } from '../../design/problem.tsx'
-import { clockWords, whole } from '../../format/figures.ts'
+import { clockWords, plural, whole } from '../../format/figures.ts'
 import { useCluster } from '../../state/cluster.tsx'
 import { useSessionControl } from './session-control.ts'
 import { Snapshots } from './snapshots.tsx'
@@ -94,8 +94,9 @@ function Where(props: { readonly view: SessionBody }): JSX.Element {
       </span>
       <Show when={props.view.inputs_ahead > 0}>
         <span class="warn">
-          {props.view.inputs_ahead} later actions will be repeated when the session reaches their time. A new
-          action before that time discards them.
+          {plural(props.view.inputs_ahead, 'later action', 'later actions')} will be repeated when the session
+          reaches {props.view.inputs_ahead === 1 ? 'its' : 'their'} time. A new action before that time
+          discards {props.view.inputs_ahead === 1 ? 'it' : 'them'}.
         </span>
       </Show>
     </div>

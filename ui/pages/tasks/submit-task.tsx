@@ -152,7 +152,7 @@ function Copied(props: { readonly task: TaskBody; readonly draft: Draft }): JSX.
           Not copied: the{' '}
           {plural(props.task.env_names.length, 'environment variable', 'environment variables')}{' '}
           {props.task.env_names.join(', ')}. Only the owner of the task can read the values. To set them,
-          submit the task with the command line.
+          submit the task from the command line.
         </p>
       </Show>
     </>

@@ -143,7 +143,13 @@ function limitsOf(task: TaskBody): readonly Fact[] {
     ...(pids === null ? [] : [{ name: 'Processes', value: `at most ${whole(pids)}` }]),
     ...(vram === null
       ? []
-      : [{ name: 'VRAM limit', value: `${mib(vram)} per GPU`, title: 'The task is ended if it uses more' }]),
+      : [
+          {
+            name: 'VRAM limit',
+            value: `${mib(vram)} per GPU`,
+            title: 'The task is stopped if it uses more',
+          },
+        ]),
   ]
 }
 

@@ -18,7 +18,10 @@ export function whyNotOwn(session: SessionPart, { owner }: Pick<TaskBody, 'owner
   const why = session.whyNot('submitter')
   const caller = session.body()?.caller
   if (why !== null || caller?.role !== 'submitter' || caller.name === owner) return why
-  return `This task belongs to ${owner ?? 'an unknown user'}; role submitter can change only its own tasks.`
+  return (
+    `This task belongs to ${owner ?? 'an unknown user'}. ` +
+    'With role submitter, you can change only your own tasks.'
+  )
 }
 
 export function whyNotPatch(task: State): string | null {

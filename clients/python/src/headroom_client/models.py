@@ -1022,7 +1022,7 @@ class Node(TypedDict):
     name: str
     address: str
     status: Literal["up", "suspect", "unreachable"]
-    """suspect: the node is silent and gets no new tasks; unreachable: its lease has expired."""
+    """suspect: the node is silent and receives no new tasks; unreachable: its lease has expired."""
     cordoned: bool
     """An operator has stopped new placements on the node."""
     auto_cordon: Optional[NodeAutoCordon]
