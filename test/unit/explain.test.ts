@@ -423,7 +423,7 @@ describe('a task that fits', () => {
     expect([primary, ...secondary].map(brief)).toEqual(['WAITING_VRAM 40/50 on n1', 'QUEUED_BEHIND -/- on '])
   })
 
-  it('is placed in the next cycle', () => {
+  it('is placed in the next scheduling cycle', () => {
     const b = cluster()
     const task = b.submit({ vramMib: 30 })
     expect(explained(b, task).sentence).toBe(

@@ -53,9 +53,9 @@ export function fieldsOf({ components }: OpenApi): readonly FieldInfo[] {
     }))
 }
 
-export function rangeOf({ choices, min, max, isNullable }: FieldInfo): string {
+export function rangeOf({ choices, min, max, isNullable }: FieldInfo, orEmpty = 'or empty'): string {
   return choices === null
-    ? `a whole number from ${whole(min)} to ${whole(max)}${isNullable ? ', or nothing' : ''}`
+    ? `a whole number from ${whole(min)} to ${whole(max)}${isNullable ? `, ${orEmpty}` : ''}`
     : `one of ${choices.join(', ')}`
 }
 
@@ -111,7 +111,7 @@ export type Read =
 
 /** Parses the entered text; invalid text is rejected rather than converted. */
 export function readField(field: FieldInfo, text: string): Read {
-  const refused: Read = { ok: false, why: `Enter ${rangeOf(field)}.` }
+  const refused: Read = { ok: false, why: `Enter ${rangeOf(field, 'or leave the field empty')}.` }
   if (field.choices !== null) return field.choices.includes(text) ? { ok: true, value: text } : refused
   const trimmed = text.trim()
   if (trimmed === '') return field.isNullable ? { ok: true, value: null } : refused
