@@ -49,7 +49,7 @@ const SECTIONS: Readonly<Record<string, readonly Part[]>> = {
     part(['secret'], async () => (await import('./tokens/secret.ts')).addSecretCommands),
     part(['audit'], async () => (await import('./tokens/token.ts')).addAudit),
   ],
-  'Operation:': [
+  'Operations:': [
     part(
       ['backup', 'restore', 'verify', 'store'],
       async () => (await import('./store/store-commands.ts')).addStoreCommands,

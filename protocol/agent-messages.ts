@@ -61,7 +61,7 @@ const agentReport = record({
 
 const podOrder = record({
   pod: text(1, MAX_ID_LENGTH, 'UID'),
-  containers: list(text(1, MAX_ID_LENGTH), 0, MAX_CONTAINERS, 'Ids of its containers that run'),
+  containers: list(text(1, MAX_ID_LENGTH), 0, MAX_CONTAINERS, 'IDs of its containers that run'),
   gpus: list(integer(0, MAX_GPUS - 1), 0, MAX_GPUS, 'Places in the list of GPUs of the node'),
   vram_mib: integer(0, MAX_VRAM_MIB, 'On each GPU'),
   order: integer(0, MAX_COUNT, '0: it stays where it is'),

@@ -38,7 +38,7 @@ export type Label = Value<typeof Label>
 /** Requests GPU time. The same message id requests the same task; use a UUID. */
 const SubmitTask = record({
   op: oneOf(['submit']),
-  name: orNull(name, 'Null: the task id'),
+  name: orNull(name, 'Null: the task ID'),
   vram_mib: orNull(
     integer(1, MAX_VRAM_MIB),
     'Per GPU. Null only with gpu_mode exclusive: the whole VRAM of each GPU',

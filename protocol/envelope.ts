@@ -131,7 +131,7 @@ const head = {
     text(
       1,
       64,
-      'Id of the controller process of this epoch; it changes at each start. Absent: not known, or ' +
+      'ID of the controller process of this epoch; it changes at each start. Absent: not known, or ' +
         'the sender ' +
         'predates the field',
     ),

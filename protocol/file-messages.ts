@@ -46,7 +46,7 @@ export type FilePiece = Value<typeof FilePiece>
  */
 export const ReadBlob = record({
   op: oneOf(['read_blob']),
-  node_id: id('The id in the subject; another one is refused'),
+  node_id: id('The ID in the subject; another one is refused'),
   ...attempt,
   sha256: sha256('The manifest of the start, or a chunk that the manifest names'),
   offset: count('First byte of the answer'),

@@ -96,7 +96,7 @@ const TaskReport = record({
 export type TaskReport = Value<typeof TaskReport>
 
 const snapshot = {
-  node_id: id('The id in the subject; another one is refused'),
+  node_id: id('The ID in the subject; another one is refused'),
   gpus: indexed(list(GpuReport, 0, MAX_GPUS, 'All GPUs of the node, by index'), MAX_GPUS),
   tasks: list(TaskReport, 0, MAX_ATTEMPTS_PER_NODE, 'Attempts that live on the node'),
   finished_unacked: attemptRefs('Attempts that ended and whose finished event is not acknowledged yet'),
@@ -422,7 +422,7 @@ export type Command = StartCommand | PrepareCommand | StopCommand | SwapCommand 
 export const Leader = record({
   op: oneOf(['leader']),
   epoch: count('The fencing token that the controller has made durable'),
-  id: id('Id of the controller process; it changes at each start'),
+  id: id('ID of the controller process; it changes at each start'),
 })
 export type Leader = Value<typeof Leader>
 

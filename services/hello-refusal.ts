@@ -11,7 +11,7 @@ export function helloRefusal(reason: string): string {
       'its store is a live store, which accepts no simulated GPUs. Use a controller with a trial store ' +
       '(CONTROLLER_STORE_KIND=trial)',
     wrong_sender:
-      'the node id does not belong to this broker key. Set NODE_NAME or NODE_ID as given to `headroom ' +
+      'the node ID does not belong to this broker key. Set NODE_NAME or NODE_ID as given to `headroom ' +
       'nats config`',
   }
   return `the controller refuses this server: ${why[reason] ?? reason}`

@@ -25,7 +25,7 @@ export function addChannelCommands(program: Command, setExit: SetExit): void {
     withServer(
       program
         .command('port-forward')
-        .description('forward ports of this machine to ports of one of your running tasks')
+        .description('forward local ports to ports of one of your running tasks')
         .argument('<task>', TASK_ARGUMENT)
         .argument(
           '<port...>',

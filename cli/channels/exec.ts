@@ -22,7 +22,7 @@ export async function exec(
   if (command.length === 0)
     throw new UsageError(`a command is required: headroom exec ${text} -- COMMAND [ARGUMENT...]`)
   if (tty && !(process.stdin.isTTY && process.stdout.isTTY))
-    throw new UsageError('-t requires that standard input and output are a terminal. Use -i for a pipe')
+    throw new UsageError('-t requires a terminal for standard input and output. Use -i for a pipe')
   const client = openClient(server)
   const id = await taskNamed(client, text)
   const terminal = tty ? terminalHere() : null

@@ -27,7 +27,7 @@ export async function portForward(
   const client = openClient(server)
   const id = await taskNamed(client, text)
   const { state } = await client.tasks.get(id)
-  if (isFinal(state)) throw new CommandFailure(`task ${id} is ${state}`, EXIT_CONFLICT)
+  if (isFinal(state)) throw new CommandFailure(`task ${id} has ended (${state})`, EXIT_CONFLICT)
   const sockets = new Set<Socket>()
   const servers: Server[] = []
   try {

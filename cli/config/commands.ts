@@ -27,7 +27,7 @@ export function addConfig(program: Command, setExit: SetExit): void {
     remote(
       config
         .command('set')
-        .description('change settings; the others keep their values')
+        .description('change settings; other settings keep their values')
         .argument('<setting=value...>', 'times and sizes may have a unit (5m, 2Gi)'),
     ).option('--dry-run', DRY_RUN),
     'headroom config set default_vram_overcommit_percent=50 --dry-run',

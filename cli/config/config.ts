@@ -132,8 +132,11 @@ export function impactFields(impact: Impact): readonly Field[] {
     ['over the limit', change(before.over_committed_mib, after.over_committed_mib)],
     [
       'below the reserve',
-      `${change(before.reserve_deficit_mib, after.reserve_deficit_mib)}, on ${impact.gpu_over_count} ` +
-        'GPUs in total',
+      change(before.reserve_deficit_mib, after.reserve_deficit_mib),
+    ],
+    [
+      'affected GPUs',
+      `${impact.gpu_over_count} over the limit or below the reserve after the change`,
     ],
     ['immediately', cycleWords(impact)],
     [
@@ -157,7 +160,7 @@ export function impactFields(impact: Impact): readonly Field[] {
 }
 
 function cycleWords({ next_cycle: cycle, pending }: Impact): string {
-  return cycle === null ? '- (too many open tasks to simulate)' : startsWords(cycle, pending.of)
+  return cycle === null ? 'not simulated: too many open tasks' : startsWords(cycle, pending.of)
 }
 
 /** Describes the next cycle: `5 of 18 pending tasks would start: 2 now, 3 after swaps`. */

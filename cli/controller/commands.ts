@@ -14,7 +14,7 @@ export function addServe(program: Command): void {
     )
     .option(
       '--accept-loss <mark>',
-      'start once although the store went back in time; MARK is in the error message',
+      'start once although the store has lost its latest changes; MARK is in the error message',
     )
     .option(
       '--new-secrets-key',
@@ -30,7 +30,7 @@ export function addLive(program: Command, setExit: SetExit): void {
   program
     .command('live')
     .description(
-      'run a broker, a controller and GPU servers as real processes on this machine, to try Headroom',
+      'try Headroom on this machine: run a broker, a controller and GPU servers as real processes',
     )
     .option('--servers <n>', 'number of servers', whole(1, 64), 4)
     .option('--gpus <n>', 'declared GPUs per server', whole(1, 16), 1)

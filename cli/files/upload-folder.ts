@@ -36,7 +36,7 @@ async function requireRoom(client: HeadroomClient, folder: string, { bytes }: Fo
   const limit = (await client.usage()).files.folder_limit_bytes
   if (bytes <= limit) return
   throw new UsageError(
-    `--workdir ${folder}: the folder has ${byteSize(bytes)}; the limit is ${byteSize(limit)} ` +
+    `--workdir ${folder}: the folder contains ${byteSize(bytes)}; the limit is ${byteSize(limit)} ` +
       '(CONTROLLER_WORKDIR_MAX_MIB). Exclude files in .headroomignore, or share the folder and use --cwd',
   )
 }

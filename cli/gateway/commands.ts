@@ -15,8 +15,8 @@ export function addGateway(program: Command, setExit: SetExit): void {
     )
       .requiredOption(
         '--host-name <name>',
-        'host name of the gateway for clients, different from the host names of the controller; may be ' +
-          'repeated',
+        'host name that clients use for the gateway; must differ from the host names of the controller; ' +
+          'may be repeated',
         repeatable,
       )
       .option('--listen <address:port>', 'address for connections from clients', '127.0.0.1:30081')
@@ -28,13 +28,14 @@ export function addGateway(program: Command, setExit: SetExit): void {
       .addOption(
         new Option(
           '--hold <time>',
-          'maximum time for which a request waits until its task has started or is swapped in',
+          'maximum time that a request waits for its task to start or be swapped in',
         )
           .argParser(timeWithin(SECOND_MS, HOUR_MS))
           .default(60_000, '60s'),
       )
       .option('--max-held <n>', 'maximum number of waiting requests per endpoint', whole(1, 10_000), 100)
-      .option('--same-host', 'allow localhost or a host name of the controller (unsafe; for tests)'),
+      .option('--same-host', 'allow --host-name to be localhost or a host name of the controller ' +
+        '(unsafe; for tests only)'),
     'headroom gateway --host-name models.example.org --listen 0.0.0.0:30081 --token-file gateway.token',
   ).action(calls(setExit, () => import('./gateway.ts'), 'gateway'))
 }

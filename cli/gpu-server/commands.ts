@@ -18,7 +18,7 @@ const PROXY_ADDRESS = new Option(
 
 const SWAP_ARENA = new Option(
   '--swap-arena <size>',
-  'pinned host memory for swapped-out tasks of NVIDIA GPUs; requires driver 615, not yet tested on ' +
+  'pinned host memory for swapped-out tasks on NVIDIA GPUs; requires driver 615, not yet tested on ' +
     'hardware (default: NODE_SWAP_ARENA, or none)',
 ).argParser(swapArenaSize)
 
@@ -91,7 +91,7 @@ export function addGpuServer(program: Command): void {
     )
     .option(
       '--mount <name=folder>',
-      'data folder that tasks may mount by name; read-only unless it ends in :rw; may be repeated',
+      'data folder that tasks may mount by name; read-only unless :rw is appended; may be repeated',
       repeatable,
       [],
     )
@@ -119,7 +119,7 @@ export function addWork(program: Command, setExit: SetExit): void {
   program
     .command('work')
     .description('run a test task that alternates between busy and idle, or simulates a model server')
-    .argument('<phase...>', 'busy=10s idle=2m, or serve=8000; with hooks, the task moves its VRAM itself')
+    .argument('<phase...>', 'busy=10s idle=2m, or serve=8000; add hooks to let the task swap its own VRAM')
     .action(calls(setExit, () => import('./work.ts'), 'work'))
 }
 

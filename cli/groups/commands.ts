@@ -18,7 +18,7 @@ export function addGroup(program: Command, setExit: SetExit): void {
     remote(
       group
         .command('create')
-        .description('create a group; its nodes leave the common pool at once')
+        .description('create a group; its nodes leave the common pool immediately')
         .argument('<group>', 'name of the group'),
     )
       .option('--description <text>', 'purpose of the group')
@@ -28,7 +28,7 @@ export function addGroup(program: Command, setExit: SetExit): void {
   ).action(calls(setExit, () => import('./groups.ts'), 'groupCreate'))
   withExamples(
     remote(group.command('delete').description('delete a group').argument('<group>', 'name of the group'))
-      .option('--force', 'delete it even if pending tasks target it')
+      .option('--force', 'delete the group even if pending tasks target it')
       .option('--dry-run', DRY_RUN),
     'headroom group delete training',
     'headroom group delete training --dry-run',

@@ -110,7 +110,7 @@ async function printPreview(
     [
       ['leaves the common pool', nodes(preview.leaves_common_pool)],
       ['returns to the common pool', nodes(preview.returns_to_common_pool)],
-      ['tasks that finish there', tasks(preview.finishing)],
+      ['placed tasks that finish on their node', tasks(preview.finishing)],
       ['pending tasks that could then be placed', tasks(preview.become_feasible)],
       ['pending tasks that could no longer be placed', tasks(preview.become_infeasible)],
     ],

@@ -99,7 +99,7 @@ async function trialCheck(
     if (observes) return ok(name, 'observe mode: a test pod was not changed')
     const isGated = (spec.schedulingGates ?? []).some((gate) => gate.name === SCHEDULING_GATE)
     return isGated && spec.schedulerName === SCHEDULER_NAME
-      ? ok(name, 'a test pod received its gate and its scheduler')
+      ? ok(name, 'the webhook set the gate and the scheduler of a test pod')
       : fail(name, 'a test pod was not changed', logsOf(stack))
   } catch (error) {
     if (!(error instanceof KubeError)) throw error

@@ -80,7 +80,7 @@ export async function nodeChecks(api: ClusterApi): Promise<readonly Check[]> {
       : unknown.length > 0
         ? fail(
             'nodes',
-            `the operator has not reported ${unknown.join(', ')}`,
+            `the operator has not reported the state of ${unknown.join(', ')}`,
             'see the checks "operator" and "leader"',
           )
         : ok('nodes', `${names.length} with the label ${selector}`),
@@ -130,7 +130,7 @@ async function stoppedPods(api: ClusterApi, known: readonly GpuNode[]): Promise<
     .map(({ metadata, spec }) =>
       fail(
         `pod ${metadata.namespace ?? ''}/${metadata.name ?? ''}`,
-        `is stopped, and the agent of ${spec.nodeName ?? ''} does not report`,
+        `is stopped, and the agent of node ${spec.nodeName ?? ''} does not report`,
         'it resumes once the agent reports again',
       ),
     )

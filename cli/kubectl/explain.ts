@@ -131,7 +131,7 @@ function stateText(pod: Pod): string {
     }
     case 'waiting': {
       const isReserved = (spec.schedulingGates ?? []).length === 0
-      return isReserved ? 'has reserved VRAM and waits for its node' : 'waits for VRAM'
+      return isReserved ? 'has reserved VRAM and waits to be bound to its node' : 'waits for VRAM'
     }
     case 'bound': {
       const isOut = admittedOf(pod).reason === 'SwappedOut'
@@ -153,7 +153,7 @@ async function classText(api: ClusterApi, pod: Pod): Promise<string> {
   if (priorityClassName === '') return `P${classOfPod(pod, null)}`
   const found = await readable(api, PRIORITY_CLASSES, priorityClassName)
   return found === undefined && classNamed(priorityClassName, undefined) === null
-    ? `class of the PriorityClass ${priorityClassName}`
+    ? `the class of PriorityClass ${priorityClassName}`
     : `P${classOfPod(pod, found?.metadata ?? null)}`
 }
 

@@ -11,7 +11,7 @@ const MAX_WAIT_MS = 86_400_000
 
 export function kubectlProgramOf(setExit: SetExit): Command {
   const program = new Command('kubectl headroom')
-    .description('Shows how Headroom manages the pods and GPUs of the current cluster of kubectl')
+    .description('Shows how Headroom manages pods and GPUs in the current kubectl cluster')
     .version(packageVersion(), '-V, --version')
     .exitOverride()
     .configureOutput({ outputError: (text, write) => write(onOneLine(text)) })
@@ -66,7 +66,7 @@ export function kubectlProgramOf(setExit: SetExit): Command {
         program
           .command('whatif')
           .description(
-            'simulate the pods of the cluster with several overcommit percentages; changes nothing',
+            'simulate the pods of the cluster with several overcommit percentages; nothing is changed',
           ),
       ),
     ),
@@ -79,8 +79,8 @@ export function kubectlProgramOf(setExit: SetExit): Command {
 function ofCluster(command: Command): Command {
   return command
     .option('-n, --namespace <name>', 'namespace (default: the namespace of the context)')
-    .option('--context <name>', 'context of the kubeconfig (default: its current context)')
-    .option('--kubeconfig <file>', 'kubeconfig file (default: the same file as kubectl)')
+    .option('--context <name>', 'kubeconfig context (default: the current context)')
+    .option('--kubeconfig <file>', 'kubeconfig file (default: the file that kubectl uses)')
 }
 
 function printing(command: Command): Command {

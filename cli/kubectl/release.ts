@@ -90,7 +90,7 @@ async function keptInVram(api: ClusterApi, pod: Pod, how: ReleaseHow): Promise<n
     return EXIT_OK
   }
   throw new CommandFailure(
-    `Pod ${nameOf(pod)} is still swapped out. It returns when its GPU has free VRAM. Run \`kubectl ` +
+    `Pod ${nameOf(pod)} is still swapped out. It is swapped in when its GPU has free VRAM. Run \`kubectl ` +
       `headroom doctor\` to check its agent.`,
     EXIT_TIMEOUT,
   )
@@ -132,7 +132,7 @@ async function byController(
       EXIT_CONFLICT,
     )
   await deleteExactly(api, pod)
-  out.write(`Pod ${nameOf(pod)} was deleted: ${kind} ${name} creates a plain pod.\n`)
+  out.write(`Pod ${nameOf(pod)} was deleted. ${kind} ${name} replaces it with a plain pod.\n`)
   return EXIT_OK
 }
 
@@ -157,7 +157,8 @@ async function replaced(api: ClusterApi, pod: Pod, how: ReleaseHow): Promise<num
 /** Nothing is lost: the message has the manifest. */
 function notCreated(plain: KubeObject, why: string): CommandFailure {
   return new CommandFailure(
-    `The plain pod was not created: ${why}. Create it with kubectl create -f: ${JSON.stringify(plain)}`,
+    `The plain pod was not created: ${why}. To create it, pass this object to \`kubectl create -f -\`: ` +
+      `${JSON.stringify(plain)}`,
   )
 }
 

@@ -14,8 +14,8 @@ export function addWhatif(program: Command, setExit: SetExit): void {
     program
       .command('whatif')
       .description(
-        'forecast the cluster with several overcommit percentages, or simulate a Kubernetes cluster from ' +
-          'the output of kubectl; nothing is changed or installed',
+        'forecast the effect of several overcommit percentages on the cluster, or simulate a Kubernetes ' +
+          'cluster from the output of kubectl; nothing is changed or installed',
       ),
   ).option(
     '--kubernetes <files>',
@@ -53,7 +53,7 @@ export function addForecastOptions(command: Command): Command {
     )
     .option('--vram-map <model=mib,…>', 'VRAM of each GPU model, for nodes without a VRAM label')
     .addOption(
-      new Option('--activity <model>', 'model of the GPU activity of the pods')
+      new Option('--activity <model>', 'GPU activity model for the pods')
         .choices([...ACTIVITY_MODEL_NAMES])
         .default('serving'),
     )

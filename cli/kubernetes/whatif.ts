@@ -117,7 +117,7 @@ function summaryOf({ nodes, pods, notes }: ClusterPlan): readonly string[] {
   const whole = pods.filter(({ vramMib: mib }) => mib === null)
   const wholeGpus = whole.reduce((sum, pod) => sum + pod.gpus, 0)
   const ofPods =
-    `${pods.length} pods use GPUs, and ${running} of them are running: ${grouped(neededMib)} MiB of VRAM` +
-    (whole.length === 0 ? '' : `, and ${wholeGpus} whole GPUs for ${whole.length} pods`)
+    `${pods.length} pods use GPUs, ${running} of them running; they need ${grouped(neededMib)} MiB of VRAM` +
+    (whole.length === 0 ? '' : `, and ${whole.length} pods need ${wholeGpus} whole GPUs`)
   return [`${nodes.length} nodes with ${gpus} GPUs, ${grouped(vramMib)} MiB of VRAM`, ofPods, ...notes]
 }

@@ -6,8 +6,8 @@ export function addLeader(program: Command, setExit: SetExit): void {
   const leader = program
     .command('leader')
     .description(
-      'show or change which controller of a PostgreSQL store leads; queries the database at ' +
-        'CONTROLLER_STORE_URL if it is set and --server is not, otherwise a controller',
+      'show or change the leader among the controllers of a PostgreSQL store; queries the database if ' +
+        'CONTROLLER_STORE_URL is set and --server is not, otherwise a controller',
     )
   withExamples(
     remote(
@@ -22,7 +22,7 @@ export function addLeader(program: Command, setExit: SetExit): void {
     withServer(
       leader
         .command('resign')
-        .description('hand leadership over to a standby, and wait until it leads (role admin)'),
+        .description('hand leadership over to a standby, and wait until it leads (requires role admin)'),
     ).option('--to <name>', 'standby that becomes the leader (default: any)'),
     'headroom leader resign',
     'headroom leader resign --to head-2',

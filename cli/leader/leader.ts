@@ -46,7 +46,9 @@ function failure(to: string | null, after: Leader | null): string {
   const how =
     after === null
       ? `no other controller became the leader within ${HAND_OVER_WITHIN_MS / 1_000} s`
-      : `${after.leader?.name ?? 'no controller'} is the leader again, with epoch ${after.epoch}`
+      : after.leader === null
+        ? 'there is no leader'
+        : `${after.leader.name} is the leader again, with epoch ${after.epoch}`
   return `${to ?? 'No standby'} did not take over: ${how}. Run \`headroom leader\` for details.`
 }
 

@@ -79,7 +79,7 @@ export async function nodeUnenroll(
   await changeUsers(out, [party], [])
   reload(command)
   process.stdout.write(
-    `${name} is disconnected, and its key is now rejected. Tasks that run there continue until their ` +
+    `${name} is disconnected, and its key is now rejected. Tasks on this host continue until their ` +
       `leases end. When no tasks are left, remove the node: headroom node remove ${name}\n`,
   )
   return EXIT_OK
@@ -164,7 +164,7 @@ async function connected(url: string, seed: Uint8Array): Promise<NatsConnection>
       if (performance.now() > deadline)
         throw new CommandFailure(
           `the broker at ${url} rejected the identity of this command: ${(error as Error).message}. ` +
-            'Check that it uses this configuration; --reload specifies the command that reloads it.',
+            'Check that the broker uses this configuration; --reload specifies the command that reloads it.',
           EXIT_NO_CONNECTION,
         )
       await wait(200)

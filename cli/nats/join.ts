@@ -106,7 +106,7 @@ async function brokerOf(url: string, seed: Uint8Array): Promise<NatsConnection> 
     })
   } catch (error) {
     throw new CommandFailure(
-      `the broker at ${url} rejected the token or is not reachable: ${(error as Error).message}. A token ` +
+      `the broker at ${url} rejected the token or cannot be reached: ${(error as Error).message}. A token ` +
         'expires, and can be used only once: run `headroom node enroll` again.',
       EXIT_NO_CONNECTION,
     )

@@ -31,7 +31,8 @@ export function addNatsCommands(program: Command): void {
     )
     .option(
       '--workers <name,…>',
-      'workers for sweeps on several machines, and an identity `sweep` to start sweeps; enables JetStream',
+      'workers that run sweeps on several machines; also adds the identity `sweep`, which starts sweeps, ' +
+        'and enables JetStream',
       list(CLIENT, 'names of letters, digits, _ and -'),
     )
     .option(
@@ -46,9 +47,9 @@ export function addNatsCommands(program: Command): void {
     )
     .option(
       '--kubernetes',
-      'for each of --nodes, write a Secret and a workload to kubernetes/ next to the configuration',
+      'for each node in --nodes, write a Secret and a workload to kubernetes/ next to the configuration',
     )
-    .requiredOption('-o, --out <file>', 'the configuration; keys are written to keys/ next to it')
+    .requiredOption('-o, --out <file>', 'configuration file to write; keys are written to keys/ next to it')
     .option('--listen <host:port>', 'address on which the broker listens', address, '0.0.0.0:4222')
     .option('--monitor <host:port>', 'address for health checks (/healthz; default: none)', address)
     .option('--tls-cert <file>', 'certificate of the broker (PEM); path as seen by the broker')
@@ -61,13 +62,13 @@ export function addNatsCommands(program: Command): void {
   nats
     .command('rotate')
     .description(
-      'replace the keys of parties; the old keys are rejected once the broker has reloaded its configuration',
+      'replace keys in a broker configuration; the old keys are rejected once the broker has reloaded it',
     )
     .argument(
       '[party...]',
       'controller, controller-NAME, node-NAME, client-ID or fleet-NAME, as `headroom nats config` lists them',
     )
-    .option('--all', 'all parties of the configuration')
+    .option('--all', 'replace the keys of all parties in the configuration')
     .requiredOption(
       '-o, --out <file>',
       'configuration created by `headroom nats config`; its keys are in keys/ next to it',

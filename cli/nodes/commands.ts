@@ -27,7 +27,7 @@ export function addNode(program: Command, setExit: SetExit): void {
       .argument('<setting=value...>', 'overcommit=50, reserve=2Gi')
       .option('--dry-run', DRY_RUN),
     'headroom node set a100-1 overcommit=50 reserve=4Gi',
-    'headroom node set a100-1 overcommit=null  # the global default again',
+    'headroom node set a100-1 overcommit=null  # use the global default again',
     'headroom node set a100-1 overcommit=50 --dry-run',
   ).action(calls(setExit, () => import('./nodes.ts'), 'nodeSet'))
   for (const [verb, what] of [
@@ -47,13 +47,14 @@ export function addNode(program: Command, setExit: SetExit): void {
       node
         .command('drain')
         .description(
-          'drain a node: it receives no new tasks, and its tasks finish or are requeued; ' +
-            'end it with uncordon',
+          'drain a node: it receives no new tasks, and its tasks finish or are requeued; `node uncordon` ' +
+            'ends the drain',
         ),
     )
       .argument('<node>', 'name or ID')
-      .option('--requeue', 'stop tasks with on_node_loss=requeue, and requeue them for other nodes')
-      .option('--after <time>', 'with --requeue: time to let them finish first', timeWithin(0, 604_800_000)),
+      .option('--requeue', 'stop tasks with on_node_loss=requeue, and requeue them to start on other nodes')
+      .option('--after <time>', 'with --requeue: time for tasks to finish before they are ' +
+        'stopped', timeWithin(0, 604_800_000)),
     'headroom node drain a100-1',
     'headroom node drain a100-1 --requeue --after 1h',
   ).action(calls(setExit, () => import('./nodes.ts'), 'nodeDrain'))
@@ -106,7 +107,8 @@ function addEnrolment(node: Command, setExit: SetExit): void {
   node
     .command('join')
     .description(
-      'on a new host: create its key, and register it with the broker using a token from `node enroll`',
+      'add this host to a cluster: create its key, and register it with the broker using a token from ' +
+        '`node enroll`',
     )
     .argument('<token>', 'token printed by `headroom node enroll`; can be used only once')
     .option(
@@ -115,7 +117,7 @@ function addEnrolment(node: Command, setExit: SetExit): void {
       folder,
       '/etc/headroom',
     )
-    .option('--force', 'replace the key that this host has')
+    .option('--force', 'replace the existing key of this host')
     .action(calls(setExit, () => import('../nats/join.ts'), 'nodeJoin'))
 }
 

@@ -162,7 +162,7 @@ function fieldsOf(node: Node, now: number): readonly Field[] {
   const { overcommit, reserve, vram, host_memory: host } = node
   return [
     ['name', node.name],
-    ['id', node.node_id],
+    ['ID', node.node_id],
     ['address', node.address],
     ['status', statusOf(node)],
     ['auto cordon', autoCordonLine(node)],

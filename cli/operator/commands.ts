@@ -110,7 +110,7 @@ function addRun(operator: Command, setExit: SetExit): void {
     inCluster(
       operator
         .command('run')
-        .description('place pods; one replica leads and answers the Kubernetes scheduler'),
+        .description('place pods; one replica is the leader and responds to the Kubernetes scheduler'),
     )
       .option('--listen <address:port>', 'HTTPS address for the scheduler', '0.0.0.0:8443')
       .option('--agents <address:port>', 'HTTPS address for agents', '0.0.0.0:8444')
@@ -161,6 +161,6 @@ function inCluster(command: Command): Command {
       '--kubeconfig <file>',
       'kubeconfig file, for use outside the cluster (default: the ServiceAccount of the pod)',
     )
-    .option('--context <name>', 'context of the kubeconfig (default: its current context)')
+    .option('--context <name>', 'kubeconfig context (default: the current context)')
     .option('--namespace <name>', 'namespace of the stack (default: POD_NAMESPACE)')
 }

@@ -29,7 +29,8 @@ export async function uninstall(given: UninstallArguments): Promise<number> {
   } catch (error) {
     if (error instanceof CommandFailure) throw error
     throw new CommandFailure(
-      `the API server: ${errorText(error)}. Run the command again; it continues where it stopped.`,
+      `the request to the API server failed: ${errorText(error)}. Run the command again; it continues ` +
+        `where it stopped.`,
     )
   } finally {
     api.close()

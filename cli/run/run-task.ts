@@ -164,7 +164,7 @@ class Run {
   async toItsEnd(submit: () => Promise<Task>): Promise<number> {
     const interrupts = onInterrupt(
       () => {
-        this.#line.print('cancelling the task; press Ctrl-C again to kill it at once')
+        this.#line.print('cancelling the task; press Ctrl-C again to kill it immediately')
         this.#isCancelled = true
         void this.#cancel()
       },
@@ -252,12 +252,12 @@ class Run {
     const isEndless = wait !== null && NO_END_IN_SIGHT.has(wait.reason)
     const reason = isEndless || wait?.reason === REFUSED ? wait.reason : null
     if (reason !== null && reason !== this.#printedReason) {
-      const until = isEndless ? 'The task waits until the task or the cluster is changed. ' : ''
+      const until = isEndless ? 'It cannot start until the task or the cluster is changed. ' : ''
       this.#line.print(`task ${taskLabel(task)}: ${wait?.sentence} ${until}Press Ctrl-C to cancel the task.`)
     }
     this.#printedReason = reason
     if (isEndless && wait.reason !== 'HELD' && this.#limits.failIfNeverFits === true && !this.#isCancelled)
-      this.#giveUp('the task can never start (--fail-if-never-fits)')
+      this.#giveUp('it cannot start unless the task or the cluster is changed (--fail-if-never-fits)')
   }
 
   #giveUp(why: string): void {

@@ -57,7 +57,8 @@ export function addRun(program: Command, setExit: SetExit): void {
       program
         .command('run')
         .description(
-          'run a command on a GPU server, with its output and exit code here; Ctrl-C cancels the task',
+          'run a command on a GPU server, print its output and exit with its exit code; Ctrl-C cancels ' +
+            'the task',
         ),
     )
       .addOption(fileOption())
@@ -65,7 +66,8 @@ export function addRun(program: Command, setExit: SetExit): void {
       .addOption(
         new Option(
           '--timeout <time>',
-          'cancel the task if it has not ended after this time, including the time it waits; exit code 124',
+          'cancel the task if it has not ended after this time, waiting time included, and exit with ' +
+            'code 124',
         )
           .argParser(timeout)
           .conflicts('detach'),
@@ -73,7 +75,8 @@ export function addRun(program: Command, setExit: SetExit): void {
       .addOption(
         new Option(
           '--fail-if-never-fits',
-          'cancel the task if it can start only after a change to the task or the cluster; exit code 1',
+          'cancel the task if it can start only after a change to the task or the cluster, and exit with ' +
+            'code 1',
         ).conflicts('detach'),
       ),
     'headroom run --vram 16Gi -- python train.py --epochs 3',
@@ -118,7 +121,8 @@ export function addApply(program: Command, setExit: SetExit): void {
       program
         .command('apply')
         .description(
-          'create the task that a file describes, or update your open task of that name to match the file',
+          'create the task that a file describes, or update your open task with the same name to match ' +
+            'the file',
         ),
     )
       .requiredOption('-f, --file <file>', 'task file (YAML or JSON, `headroom task schema`); - for stdin')
@@ -140,7 +144,7 @@ export function addSubmit(program: Command, setExit: SetExit): void {
 }
 
 function fileOption(): Option {
-  const says = 'task file that describes the task instead of options (- for stdin)'
+  const says = 'file that describes the task, used instead of options (- for stdin)'
   return new Option('-f, --file <file>', says).conflicts(DESCRIBING)
 }
 
@@ -187,8 +191,8 @@ function serving(command: Command): Command {
         .argParser(engineAt)
         .conflicts('swapMethod'),
     )
-    .option('--wake-on-request', 'swap the task in only on request, to any of its ports')
-    .option('--no-wake-on-request', 'do not swap the task in on request')
+    .option('--wake-on-request', 'swap the task in only when a request arrives at one of its ports')
+    .option('--no-wake-on-request', 'do not swap the task in when a request arrives')
 }
 
 /** Adds what a command on a GPU server can be given. */
@@ -227,7 +231,8 @@ function running(command: Command): Command {
     )
     .option(
       '--env <name=value>',
-      'environment variable of the task; NAME alone copies the value set here; may be repeated',
+      'environment variable of the task; NAME alone copies its value from the local environment; may be ' +
+        'repeated',
       repeatable,
       [],
     )

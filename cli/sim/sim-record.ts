@@ -61,7 +61,7 @@ function instantOf(option: string, text: string | undefined): number | null {
   const at = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(?:\.\d{1,3})?Z$/.test(text) ? Date.parse(text) : NaN
   if (Number.isNaN(at))
     throw new UsageError(
-      `${option} is ${JSON.stringify(text.slice(0, 40))}; it must be an instant in UTC such as ` +
+      `${option} is ${JSON.stringify(text.slice(0, 40))}; it must be a time in UTC such as ` +
         '2026-05-04T08:00:00Z',
     )
   return at

@@ -177,7 +177,8 @@ function refusalOf(job: JobMessage, build: BuildIdentity): string | null {
   if (isSame && job.format === FORMAT) return null
   return (
     `this worker runs headroom ${nameOf(build)}, but the sweep ${job.sweep} was started by ` +
-    `headroom ${nameOf(job)}. Their results may differ, so the worker does not take part. Use the same ` +
+    `headroom ${nameOf(job)}. Their results may differ, so this worker does not execute runs of the ` +
+      `sweep. Use the same ` +
     'version for both.'
   )
 }

@@ -84,7 +84,7 @@ function addSweep(sim: Command, setExit: (code: number) => void): void {
     )
     .option(
       '--workers <url>',
-      'NATS broker with JetStream whose `headroom sim worker` processes execute the runs',
+      'NATS broker with JetStream; the `headroom sim worker` processes connected to it execute the runs',
     )
     .addOption(
       new Option(
@@ -94,7 +94,7 @@ function addSweep(sim: Command, setExit: (code: number) => void): void {
         .argParser(timeWithin(1_000, 3_600_000))
         .default(30_000, '30s'),
     )
-    .option('--no-journal', 'do not keep journal.jsonl of each run')
+    .option('--no-journal', 'do not keep the journal.jsonl of each run')
     .option('--json', 'print every run, the summary and the advice as JSON')
   withExamples(
     sweep,
@@ -204,7 +204,7 @@ function addFuzz(sim: Command, setExit: (code: number) => void): void {
     .option('--out <folder>', 'folder for the scenario of a failure', '.')
     .option(
       '--coverage',
-      'print how often each path of the rules was taken; with 1,000 seeds or more, a common path that ' +
+      'print how often each path through the rules was taken; with 1,000 seeds or more, a common path that ' +
         'was never taken is a failure',
     )
     .option('--json', 'print JSON')
@@ -264,7 +264,7 @@ function addRecordingCommands(sim: Command, setExit: (code: number) => void): vo
     )
     .option(
       '--data <folder>',
-      'CONTROLLER_DATA_DIR of the controller, or a copy of its folder recording/',
+      'CONTROLLER_DATA_DIR of the controller, or a copy of its recording/ folder',
       './data',
     )
     .option('--from <instant>', 'start, in UTC (2026-05-04T08:00:00Z; default: when the first node is up)')
@@ -283,7 +283,8 @@ function addScenarioCommands(sim: Command, setExit: SetExit): void {
   const validate = sim
     .command('validate')
     .description(
-      'check scenario files; reports each problem with its line, column and nearest name; runs nothing',
+      'check scenario files without running them; reports each problem with its line, column and a ' +
+        'suggested name',
     )
     .argument('[files...]', 'scenarios (default: all in scenarios/ and its subfolders)')
     .option('--json', 'print JSON')

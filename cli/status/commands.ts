@@ -8,7 +8,7 @@ export function addStatus(program: Command, setExit: SetExit): void {
     remote(
       program
         .command('status')
-        .description('show the cluster on one page; exits with 1 if the controller is not ready'),
+        .description('show an overview of the cluster; exits with 1 if the controller is not ready'),
     ),
     'headroom status',
     'headroom status -o json | jq .summary.vram',
@@ -23,7 +23,7 @@ export function addTop(program: Command, setExit: SetExit): void {
           .argParser(timeWithin(100, 3_600_000))
           .default(2_000, '2s'),
       )
-      .option('--once', 'print once, also on a terminal'),
+      .option('--once', 'print once and exit, even on a terminal'),
     'headroom top',
     'headroom top --interval 500ms',
     'headroom top --once -o wide',

@@ -141,7 +141,7 @@ function conditionLines(nodes: Summary['nodes']): readonly string[] {
   const words = CONDITIONS.filter((condition) => nodes[condition] > 0).map(
     (condition) => `${nodes[condition]} ${condition}`,
   )
-  return nodes.attention === 0 ? [] : [`${nodes.attention} need attention: ${words.join(', ')}`]
+  return nodes.attention === 0 ? [] : [`${nodes.attention} ${nodes.attention === 1 ? 'needs' : 'need'} attention: ${words.join(', ')}`]
 }
 
 /** Empty when no task failed or was lost. */

@@ -10,14 +10,14 @@ export function addStoreCommands(program: Command, setExit: SetExit): void {
       program
         .command('backup')
         .description(
-          'copy the store, and the uploaded folders of open tasks to TARGET.files next to it; works with ' +
-            'or without a running controller, and verifies the copy before it gets its final name',
+          'copy the store to TARGET, and the uploaded folders of open tasks to TARGET.files; the ' +
+            'controller may be running; the copy is verified before it gets its final name',
         ),
     )
       .argument('<target>', 'a new file, or a folder in which the copy is named after the current time')
       .option(
         '--keep <n>',
-        'if the target is a folder: keep only this number of the newest copies',
+        'if the target is a folder: number of newest copies to keep',
         whole(1, 10_000),
       ),
     'headroom backup /backup/headroom.db',
@@ -58,8 +58,8 @@ export function addStoreCommands(program: Command, setExit: SetExit): void {
       store
         .command('migrate')
         .description(
-          'move the SQLite store with its whole history into the empty PostgreSQL database of ' +
-            'CONTROLLER_STORE_URL; the file is renamed',
+          'move the SQLite store with its whole history into the empty PostgreSQL database at ' +
+            'CONTROLLER_STORE_URL; the SQLite file is renamed',
         ),
     ),
     'CONTROLLER_STORE_URL=postgres://headroom@/headroom?host=/run/postgresql headroom store migrate',

@@ -175,7 +175,7 @@ export function previewText(backup: string, path: string, preview: RestorePrevie
     storeLine(path, preview),
     preview.mark === null ? 'mark    none' : `mark    ${markText(preview.mark)}`,
     ...lossLines(preview),
-    'epoch   the restored store starts in recovery, with an epoch above every epoch known here',
+    'epoch   the restored store starts in recovery, with an epoch higher than every known epoch',
     'dry run: nothing was changed',
   ]
   return `${lines.join('\n')}\n`
@@ -204,17 +204,18 @@ function lossLines({ backup, store, mark, events, isOtherHistory, lost }: Restor
     to > backup.epoch ? `lost    changes of epochs ${backup.epoch} to ${to}` : `lost    0 epochs`,
   ]
   if (isOtherHistory)
-    lines.unshift('lost    everything that only the store has: store and backup have different histories')
+    lines.unshift('lost    all changes that exist only in the store: store and backup have different ' +
+      'histories')
   return [...lines, ...(lost === null ? [] : recordLines(lost))]
 }
 
 function recordLines({ tasks, named, reopened, configRevisions }: LostRecords): readonly string[] {
   const more = tasks > named.length ? [`          … and ${tasks - named.length} more`] : []
   return [
-    `lost    ${tasks} tasks submitted since`,
+    `lost    ${tasks} tasks submitted since the backup`,
     ...named.map(({ id, name, state }) => `          ${id} ${state} ${visible(name)}`),
     ...more,
-    `lost    the results of ${reopened} tasks that ended since`,
+    `lost    the results of ${reopened} tasks that ended since the backup`,
     `lost    ${configRevisions} configuration revisions`,
   ]
 }

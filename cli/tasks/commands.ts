@@ -176,7 +176,7 @@ function addTaskList(parent: Command, name: string, setExit: SetExit): Command {
       .addOption(
         new Option(
           '--state <state>',
-          'only tasks in this list (running, pending, completed, all) or exact state',
+          'only tasks in this list (running, pending, completed, all) or in this exact state',
         ).choices(TASK_STATE_FILTERS),
       )
       .option('--priority <p>', 'only tasks of this priority, P0 (highest) to P4', priority)

@@ -79,7 +79,7 @@ function nodeFields(verdicts: Explanation['verdicts'], maxNodes: number): readon
 function changeFields(wouldFit: Explanation['would_fit_if']): readonly Field[] {
   if (wouldFit === null) return []
   if (wouldFit.fits_alone)
-    return [['would fit if', 'It fits once the tasks before it are placed or cancelled.']]
+    return [['would fit if', 'It fits once the tasks ahead of it are placed or cancelled.']]
   const lines = wouldFit.changes.map(
     ({ sentence, proviso }) => `${sentence}${proviso === null ? '' : ` ${proviso}`}`,
   )

@@ -8,7 +8,7 @@ import { calls, remote, withExamples, type SetExit } from '../command/command-sh
 export function addRecoveryCommands(program: Command, setExit: SetExit): void {
   const recovery = program
     .command('recovery')
-    .description('recovery after the store went back in time, based on the reports of the nodes')
+    .description('recovery after the store has lost changes, based on the reports of the nodes')
   withExamples(
     remote(
       recovery
@@ -21,7 +21,7 @@ export function addRecoveryCommands(program: Command, setExit: SetExit): void {
     remote(
       recovery
         .command('finish')
-        .description('end the recovery without waiting for missing nodes (role admin)'),
+        .description('end the recovery without waiting for missing nodes (requires role admin)'),
     ),
     'headroom recovery finish',
   ).action(calls(setExit, () => import('./recovery.ts'), 'recoveryFinish'))

@@ -17,7 +17,7 @@ export async function recoveryFinish({ output, ...server }: CommandOptions): Pro
   await printDone(
     recovery,
     paused === null
-      ? 'no recovery is in progress: tasks are placed'
+      ? 'no recovery is in progress; placements are active'
       : `the recovery has ended; placements are paused: ${paused}`,
     output,
   )

@@ -259,7 +259,7 @@ function wakeWords({ ports, wake_on_request: wakes }: Task): string {
   if (wakes === false) return 'no'
   return wakes === true || ports.length > 0
     ? 'yes, swapped in only on request'
-    : 'yes, swapped in by probes too'
+    : 'yes, also swapped in by probes'
 }
 
 /** Includes the memory limit that its node has set, if it contains the VRAM. */
@@ -283,7 +283,7 @@ function fieldsOf(task: Task, now: number, addresses: readonly string[] = []): r
       ? null
       : `${placement.node_name} (${placement.node_id}), GPU ${placement.gpus.join(', ')}`
   return [
-    ['id', task.id],
+    ['ID', task.id],
     ['name', task.name],
     ['state', stateOf(task)],
     ['why', wait?.sentence ?? task.end_reason],
@@ -309,7 +309,7 @@ function fieldsOf(task: Task, now: number, addresses: readonly string[] = []): r
       'swapped out after',
       task.idle_swap_out_seconds === null ? 'cluster default' : `${task.idle_swap_out_seconds} s idle`,
     ],
-    ['kept warm', task.keep_warm ? 'last victim of its class' : 'no'],
+    ['kept warm', task.keep_warm ? 'yes, swapped out last in its class' : 'no'],
     ['swap method', task.noswap === 1 ? 'none' : (task.swap_method ?? 'driver')],
     ['variables', [...task.env_names, ...Object.keys(task.secrets).map((name) => `${name} (secret)`)]],
     ['on node loss', task.on_node_loss],

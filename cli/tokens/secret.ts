@@ -23,7 +23,7 @@ export function addSecretCommands(program: Command, setExit: SetExit): void {
     remote(
       secret
         .command('delete')
-        .description('delete secrets; tasks that were submitted before keep the values')
+        .description('delete secrets; tasks that are already submitted keep the values')
         .argument('<name...>', 'names'),
     ),
     'headroom secret delete HF_TOKEN',

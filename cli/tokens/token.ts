@@ -82,7 +82,7 @@ export function addAudit(program: Command, setExit: SetExit): void {
 function offline(command: Command): Command {
   return command.option(
     '--data-dir <dir>',
-    'use the store in this folder, or at CONTROLLER_STORE_URL, directly; stop its controllers first',
+    'access the store in this folder (or at CONTROLLER_STORE_URL) directly; stop its controllers first',
     folder,
   )
 }

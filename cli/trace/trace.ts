@@ -41,7 +41,7 @@ export function addTraceCommands(program: Command, setExit: (code: number) => vo
       decimal(0, MAX_TIME_SCALE),
     )
     .option('--from <time>', 'leave out arrivals before this time, for example 36h', time)
-    .option('--to <time>', 'leave out arrivals from this time on', time)
+    .option('--to <time>', 'leave out arrivals at or after this time', time)
     .option('--sample <p>', 'include each task with this probability', decimal(0, 1))
     .option('--max-gpus <n>', 'leave out tasks with more GPUs than this', whole(1, MAX_GPUS))
     .option('--vram-mib <mib>', 'VRAM of tasks whose VRAM is not in the source', mib(1, MAX_VRAM_MIB))
@@ -49,7 +49,7 @@ export function addTraceCommands(program: Command, setExit: (code: number) => vo
     .option('--reserve-mib <mib>', 'safety reserve of each GPU', mib(0, MAX_RESERVE_MIB))
     .addOption(new Option('--exclusive', 'every task uses whole GPUs').conflicts('shared'))
     .option('--shared', 'every task shares its GPUs, even if its VRAM is not in the source')
-    .option('--priority-map <word=P2,…>', 'priorities for the names in the source')
+    .option('--priority-map <word=P2,…>', 'priority for each QoS class, partition or queue of the source')
     .option('--name <name>', 'name of the trace')
     .option('--licence <spdx>', 'licence of the source')
   addFormatOptions(command)
@@ -62,8 +62,8 @@ export function addTraceCommands(program: Command, setExit: (code: number) => vo
       '--activity-model serving',
     'headroom trace import csv jobs.csv -o jobs.trace.jsonl --columns ' +
       'id=JobID,at=Submit,duration=Runtime,gpus=GPUs --max-gpus 8',
-    'headroom trace import headroom events.jsonl -o own.trace.jsonl  # what headroom events -o jsonl ' +
-      '--after 0 wrote',
+    'headroom trace import headroom events.jsonl -o own.trace.jsonl  # from headroom events -o jsonl ' +
+      '--after 0',
   )
   trace
     .command('inspect')
@@ -76,10 +76,10 @@ export function addTraceCommands(program: Command, setExit: (code: number) => vo
 /** Options that only some formats accept (`options` of an importer). */
 function addFormatOptions(command: Command): void {
   command
-    .option('--nodes <file>', "openb: the cluster's list of nodes")
+    .option('--nodes <file>', "openb: node list of the cluster")
     .option('--columns <field=column,…>', 'csv: column of each field')
     .option('--delimiter <char>', 'csv: separator of cells, one character or tab', delimiter)
-    .addOption(new Option('--time-unit <unit>', 'csv: unit of numbers without a unit').choices(TIME_UNITS))
+    .addOption(new Option('--time-unit <unit>', 'csv: unit of times without a unit').choices(TIME_UNITS))
     .option('--procs-per-gpu <n>', 'swf: processors per GPU', whole(1, MAX_PROCESSORS_PER_GPU))
     .option('--servers <n>', 'azure-llm: number of servers that share the requests', whole(1, MAX_SERVERS))
     .option(

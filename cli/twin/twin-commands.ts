@@ -5,7 +5,7 @@ import { calls, remote, withServer, withExamples, type SetExit } from '../comman
 export function addTwinCommands(program: Command, setExit: SetExit): void {
   addSnapshot(program, setExit)
   withExamples(
-    remote(program.command('twin').description('show the accuracy of the twin’s forecasts')),
+    remote(program.command('twin').description('show the forecast accuracy of the twin')),
     'headroom twin',
     'headroom twin -o json | jq .scores',
   ).action(calls(setExit, () => import('./twin-accuracy.ts'), 'twinState'))

@@ -117,7 +117,7 @@ const READERS: Readonly<Record<keyof SubmissionDefaults, Reader>> = {
   },
   groups: {
     variables: ['HEADROOM_GROUPS', 'CONTROLLER_NODE_GROUP_IDS'],
-    range: 'group ids, separated by commas',
+    range: 'group IDs, separated by commas',
     read: groupsOf,
   },
 }

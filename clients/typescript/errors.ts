@@ -13,7 +13,7 @@ export class ApiError extends Error {
   readonly detail: string
   /** The invalid fields, each by its JSON Pointer. */
   readonly errors: readonly ProblemError[]
-  /** The request id in the controller's log; null when the answer had none. */
+  /** The request ID in the controller's log; null when the answer had none. */
   readonly requestId: string | null
   /** Requested wait before the next attempt; null when absent. */
   readonly retryAfterSeconds: number | null

@@ -43,7 +43,7 @@ export function notReady({ mayLead, lagMs }: Standby): NotReady | null {
 
 /** Why the leader cannot hand over, for operators; null: it can. @param to null: to any standby */
 export function handoverRefusal({ leader, standbys }: LeaderView, to: string | null): string | null {
-  if (leader === null) return 'No controller leads at the moment. Try again after a few seconds.'
+  if (leader === null) return 'No controller is the leader at the moment. Try again after a few seconds.'
   if (to === leader.name) return `${to} leads already.`
   if (standbys.length === 0)
     return 'No standby is available. Start another controller on the same PostgreSQL store.'

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Builds the images headroom-controller and headroom-gpu-server, tagged with the version, and prints their ids.
+# Builds the images headroom-controller and headroom-gpu-server, tagged with the version, and prints their IDs.
 # Usage: deploy/images/build.sh [VERSION], in the root of the checkout.
 # ENGINE         docker (default) or podman
 # REGISTRY       prefix of the names, such as registry.example/team

@@ -66,7 +66,7 @@ export class EngineApi {
     const answer = await this.#json({ method: 'GET', path, idleMs: LOOK_MS }).catch(nullIfMissing)
     if (answer === null) return null
     const id = textIn(answer, 'Id')
-    if (!IMAGE_ID.test(id)) throw new EngineFault('the engine returned no id for the image')
+    if (!IMAGE_ID.test(id)) throw new EngineFault('the engine returned no ID for the image')
     const folder = fieldsOf(answer['Config'])['WorkingDir']
     const isFolder =
       typeof folder === 'string' && folder.startsWith('/') && folder.length < MAX_PATH_CHARACTERS

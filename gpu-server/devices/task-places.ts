@@ -188,7 +188,7 @@ export class TaskPlaces {
     if (id === null) {
       const { from, to } = identity.ids
       throw new Error(
-        `all ids of --task-uids ${from}-${to} are in use by attempts or processes. Choose a larger range.`,
+        `all user IDs of --task-uids ${from}-${to} are in use by attempts or processes. Choose a larger range.`,
       )
     }
     return identity.kind === 'task_user'

@@ -65,7 +65,7 @@ export function folderNameOf(taskId: string, attempt: number): string {
 export async function createFolder(parent: string, task: FolderTask): Promise<string> {
   const name = folderNameOf(task.taskId, task.attempt)
   if (Buffer.byteLength(name) > NAME_BYTES)
-    throw new GuardFault(`task id ${task.taskId.slice(0, 40)}… is too long for a folder`)
+    throw new GuardFault(`task ID ${task.taskId.slice(0, 40)}… is too long for a folder`)
   const path = `${parent}/${name}`
   await mkdir(path, { mode: 0o700 }).catch((error: unknown) => {
     throw codeOf(error) === 'EEXIST' ? new GuardFault(`attempt ${name} has been launched before`) : error

@@ -198,7 +198,7 @@ function headText(status: number, fields: readonly string[]): string {
 }
 
 const DETAILS = {
-  no_leader: 'No controller leads at the moment. Try again, or use another address.',
+  no_leader: 'No controller is the leader at the moment. Try again, or use another address.',
   commit_unknown: 'The leader stopped before it answered. Repeat the request with the same Idempotency-Key.',
 } as const satisfies Partial<Record<ProblemCode, string>>
 

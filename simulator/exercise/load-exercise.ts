@@ -85,7 +85,7 @@ function refuseSameIds(ids: readonly string[], refuse: Refuse): void {
   const seen = new Set<string>()
   for (const id of ids) {
     if (seen.has(id))
-      refuse(['objectives'], `${id} is the id of two questions or objectives; each needs its own`)
+      refuse(['objectives'], `${id} is the ID of two questions or objectives; each needs its own`)
     seen.add(id)
   }
 }

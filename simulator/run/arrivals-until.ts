@@ -41,7 +41,7 @@ export function arrivalsUntil(
       if (isOpen(id))
         throw new TraceError(
           { field: 'id' },
-          `${id} comes a second time while the first task of that id is still there`,
+          `${id} comes a second time while the first task with that ID is still there`,
         )
       if (task.cancelAt !== null) cancels.push({ id, atMs: task.cancelAt })
       return task

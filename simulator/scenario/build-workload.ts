@@ -188,9 +188,9 @@ function refuseSameIds(items: readonly WorkloadItem[], refuse: Refuse): void {
     const place = ['workload', index, 'task', 'id']
     const earlier = indexOf.get(id)
     if (earlier === undefined) indexOf.set(id, index)
-    else refuse(place, `${id} is the id of workload[${earlier}], too; each needs its own`)
+    else refuse(place, `${id} is the ID of workload[${earlier}], too; each needs its own`)
     const maker = makes(id)
-    if (maker !== null) refuse(place, `is an id that the generated tasks of ${maker} have, too`)
+    if (maker !== null) refuse(place, `is an ID that the generated tasks of ${maker} have, too`)
   }
 }
 

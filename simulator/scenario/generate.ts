@@ -75,8 +75,8 @@ function idTest(workload: readonly WorkloadItem[]): IdTaken {
   const taskIds = new Set(workload.filter((item) => item.kind === 'task').map((item) => item.request.id))
   const makerOf = generatedIdTest(workload)
   return (id) => {
-    if (taskIds.has(id)) return 'the id of a task of the workload'
+    if (taskIds.has(id)) return 'the ID of a task of the workload'
     const maker = makerOf(id)
-    return maker === null ? null : `an id that the generated tasks of ${maker} have`
+    return maker === null ? null : `an ID that the generated tasks of ${maker} have`
   }
 }

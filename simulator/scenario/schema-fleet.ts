@@ -128,7 +128,7 @@ const nodesRule = record(
   {
     name: required(
       nodeNamePattern,
-      'Name and id. {i} is replaced by the index of the node in this entry, from 0.',
+      'Name and ID. {i} is replaced by the index of the node in this entry, from 0.',
     ),
     count: optional(integer(1, MAX_NODES), 1, 'Number of nodes.'),
     gpus: optional(integer(1, MAX_GPUS_PER_NODE), 1, 'GPUs of each node.'),
@@ -153,7 +153,7 @@ const nodesRule = record(
       null,
       'Host memory for swapped-out bytes; null is twice the VRAM of the node.',
     ),
-    id: optional(nullable(text(200)), null, 'Node id in the controller; null: derived from the name.'),
+    id: optional(nullable(text(200)), null, 'Node ID in the controller; null: derived from the name.'),
     cordoned: optional(boolean, false, 'No new placements on the node.'),
     host_link_mib_per_s: optional(
       nullable(integer(1, MAX_HOST_LINK_MIB_PER_S)),

@@ -108,7 +108,7 @@ const itemName = textLike(
   63,
 )
 const itemNameDoc =
-  'Name of its random streams and prefix of its task ids. null: g or t and the position in the list.'
+  'Name of its random streams and prefix of its task IDs. null: g or t and the position in the list.'
 
 // ── times, activity ──────────────────────────────────────────────────────────
 
@@ -347,8 +347,8 @@ const burstsWork = record(
 const taskRule = record(
   {
     id: required(
-      textLike(/^[A-Za-z0-9][A-Za-z0-9._-]*$/, 'an id of letters, digits, dot, - and _', 128),
-      'Id of the task in all results.',
+      textLike(/^[A-Za-z0-9][A-Za-z0-9._-]*$/, 'an ID of letters, digits, dot, - and _', 128),
+      'ID of the task in all results.',
     ),
     at: optional(time, 0, 'Time of submission.'),
     name: optional(nullable(text(256)), null, 'Display name.'),

@@ -174,8 +174,8 @@ export const scenarioRule = record(
       operatorRule,
       [],
       'Requests of an operator to the REST routes, in virtual time. In paths and in texts of a ' +
-        'body or an expected answer, {node:NAME} is replaced by the id of that node and ' +
-        '{task:NAME} by the id of a task that an earlier action named with `as`.',
+        'body or an expected answer, {node:NAME} is replaced by the ID of that node and ' +
+        '{task:NAME} by the ID of a task that an earlier action named with `as`.',
     ),
     limits: optional(
       limitsRule,

@@ -105,7 +105,7 @@ class TraceArrivals implements ArrivalSource {
     if (taken !== null)
       throw new TraceError(
         { file: this.#item.file, field: 'id' },
-        `${id} is ${taken}: give that item another name or id`,
+        `${id} is ${taken}: give that item another name or ID`,
       )
     this.#tasks.push(simTaskOf(selected, id, this.#workOf?.(task) ?? task.work))
   }

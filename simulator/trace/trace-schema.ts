@@ -59,7 +59,7 @@ const workRule = byValue('kind', {
 })
 
 export const traceTaskRule = record({
-  id: required(name, 'Id, unique in the trace.'),
+  id: required(name, 'ID, unique in the trace.'),
   at: required(ms(0), 'Time of submission, in ms since the start. Never less than in the line before.'),
   gpus: required(integer(1, MAX_GPUS), 'GPUs, all on one node.'),
   vram_mib: optional(
@@ -95,7 +95,7 @@ export const traceHeaderRule = record({
       record({
         file: required(name, 'File name, without the folder.'),
         sha256: required(name, 'Hash of the uncompressed content, in hex.'),
-        licence: optional(nullable(name), null, 'SPDX id, if known.'),
+        licence: optional(nullable(name), null, 'SPDX ID, if known.'),
         origin: optional(nullable(name), null, 'Origin of the data.'),
       }),
     ),

@@ -56,7 +56,7 @@ export const WORKLOAD_FIELDS: Readonly<Record<WorkloadKind, readonly FormField[]
     optional('Priority', '0 (highest) to 4; default 2', ['priority']),
   ],
   task: [
-    field('Task', 'Id and name', ['task', 'id']),
+    field('Task', 'ID and name', ['task', 'id']),
     optional('Submitted at', 'For example 10m; default 0', ['task', 'at']),
     field('VRAM per GPU', 'In MiB, or with a unit, for example 16Gi', ['task', 'vram_mib']),
     optional('GPUs', 'Default 1', ['task', 'gpus']),

@@ -23,9 +23,9 @@ const AuditEntrySchema = Type.Object({
     'Name of the token; for a message, the node or client that it names; null: unknown, or no token required',
   ),
   role: textOrNull('Role of the token'),
-  token_id: textOrNull('Id of the token; admin-token-file for the token named in the environment'),
+  token_id: textOrNull('ID of the token; admin-token-file for the token named in the environment'),
   address: textOrNull('Source address'),
-  request_id: textOrNull('Id of the request, as in the response and in the controller log'),
+  request_id: textOrNull('ID of the request, as in the response and in the controller log'),
   action: Type.String({
     description: 'operationId of the route; `message` for a message from a node or client',
   }),

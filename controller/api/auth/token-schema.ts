@@ -31,7 +31,8 @@ export const NewTokenSchema = closed(
   {
     name: Type.String({
       pattern: TOKEN_NAME_PATTERN,
-      description: 'Owner of its tasks and author of its changes; several tokens may share a name',
+      description: 'Owner of the tasks and author of the changes that are made with the token; several ' +
+        'tokens may share a name',
       'x-allowed': TOKEN_NAME_RANGE,
     }),
     role,
@@ -47,7 +48,7 @@ export const NewTokenSchema = closed(
 export type NewTokenBody = Static<typeof NewTokenSchema>
 
 const fields = {
-  id: Type.String({ description: 'Id of the token, which is also the second part of its secret' }),
+  id: Type.String({ description: 'ID of the token, which is also the second part of its secret' }),
   name: Type.String(),
   role,
   created_at: instant('Time of creation'),
@@ -69,7 +70,7 @@ export type MadeTokenBody = Static<typeof MadeTokenSchema>
 
 export const TokenPageSchema = page(TokenSchema)
 export type TokenPage = Static<typeof TokenPageSchema>
-export const TokenPathSchema = Type.Object({ token_id: pathId('Id of the token') })
+export const TokenPathSchema = Type.Object({ token_id: pathId('ID of the token') })
 export const TokenRevocationQuerySchema = closed({
   force: Type.Optional(
     Type.Boolean({ default: false, description: 'Revoke the token even if it is the last admin token' }),

@@ -61,7 +61,7 @@ function targetOf({ command, terminal = null, port }: ChannelRequestBody): Chann
   if (port !== undefined) return { kind: 'port', port }
   const words = command ?? []
   const bytes = words.reduce((sum, word) => sum + Buffer.byteLength(word) + 1, 0)
-  if (words[0] === '') throw invalidField('/command/0', 'command/0 must name a program')
+  if (words[0] === '') throw invalidField('/command/0', 'command.0 must be the program to run, got ""')
   if (bytes > MAX_CHANNEL_COMMAND_BYTES)
     throw invalidField(
       '/command',

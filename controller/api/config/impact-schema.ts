@@ -45,7 +45,7 @@ const GpuOverSchema = Type.Object({
   gpu: count('GPU index'),
   over_committed_mib: mib('VRAM committed beyond the commit limit'),
   reserve_deficit_mib: mib('Resident VRAM that occupies the reserve'),
-  task_ids: list(Type.String(), { description: 'Ids of tasks placed on the GPU; at most 20' }),
+  task_ids: list(Type.String(), { description: 'IDs of the tasks placed on the GPU; at most 20' }),
   task_count: count('Number of tasks placed on the GPU'),
 })
 
@@ -54,7 +54,7 @@ const StuckSchema = Type.Object({
   node_id: Type.String(),
   gpu: count('GPU with the largest shortfall'),
   need_mib: mib('VRAM that the task needs on that GPU'),
-  have_mib: mib('VRAM that noswap tasks, foreign VRAM and the reserve leave free'),
+  have_mib: mib('VRAM left free by noswap tasks, foreign VRAM and the reserve'),
 })
 
 const PendingImpactSchema = Type.Object({
@@ -62,9 +62,9 @@ const PendingImpactSchema = Type.Object({
     'Tasks that do not fit on any node now but would fit after the change, each considered alone; ' +
       'next_cycle takes the queue into account',
   ),
-  would_fit_ids: list(Type.String(), { description: 'At most 20 ids' }),
+  would_fit_ids: list(Type.String(), { description: 'At most 20 IDs' }),
   infeasible: count('Tasks that could no longer be placed on any node'),
-  infeasible_ids: list(Type.String(), { description: 'At most 20 ids' }),
+  infeasible_ids: list(Type.String(), { description: 'At most 20 IDs' }),
   looked_at: count('Number of tasks examined, in order of submission'),
   of: count('Pending tasks'),
   cut: Type.Boolean({
@@ -75,13 +75,15 @@ const PendingImpactSchema = Type.Object({
 const NextCycleSchema = Type.Object({
   starts: count('Pending tasks that would start immediately'),
   starts_after_swaps: count('Pending tasks that would start after other tasks are swapped out for them'),
-  task_ids: list(Type.String(), { description: 'Ids of both, in order of submission; at most 20' }),
+  task_ids: list(Type.String(), { description: 'IDs of the pending tasks that would start, immediately ' +
+    'or after swaps, in order of submission; at most 20' }),
   swap_outs: count('Placed tasks that would be swapped out, for any reason'),
   swap_out_mib: mib('VRAM of these tasks on all their GPUs'),
 })
 
 const ImpactSchema = Type.Object({
-  total: Type.Object({ before: FiguresSchema, after: FiguresSchema }, { description: 'Over all GPUs' }),
+  total: Type.Object({ before: FiguresSchema, after: FiguresSchema }, { description:
+    'Totals over all GPUs' }),
   nodes: list(NodeImpactSchema, {
     description: 'Nodes that would change, largest change of the limit first; at most 20',
   }),

@@ -10,7 +10,7 @@ const TEXT = { type: 'string' }
 const NUMBER = { type: 'integer', minimum: 0 }
 
 const HEADERS = {
-  'X-Request-Id': { description: 'Id of the request, which is also in the controller log', schema: TEXT },
+  'X-Request-Id': { description: 'ID of the request, which is also in the controller log', schema: TEXT },
   'Headroom-Event-Seq': {
     description:
       'Number of the last durable event; send it as Headroom-Min-Event-Seq to read your own writes',
@@ -23,7 +23,7 @@ const HEADERS = {
   'Headroom-Not-Leading': {
     description:
       'Only between controllers: the request had Headroom-Forwarded, but this controller is not the ' +
-      'leader and has done nothing',
+        'leader and has not executed it',
     schema: { type: 'string', enum: ['1'] },
   },
   Location: { description: 'Path of the new resource, or target of a redirect', schema: TEXT },
@@ -44,14 +44,14 @@ type HeaderName = keyof typeof HEADERS
 /** Any request may have them, and a client need not know them: they are described once, not by operation. */
 const REQUEST_HEADERS = {
   'X-Request-Id':
-    'Id of the request: up to 64 letters, digits, `.`, `_`, `:` and `-`; any other value is replaced',
+    'ID of the request: up to 64 letters, digits, `.`, `_`, `:` and `-`; any other value is replaced',
   'Headroom-Min-Event-Seq':
     'Number of an event, from Headroom-Event-Seq: a controller with an older state responds with 503 ' +
     'state_behind',
   'Idempotency-Key': 'For POST /tasks: a repeated request with the same key does not create a second task',
   'If-Match':
-    'For changes to settings: the change is refused (412) if the ETag of the settings has changed; `*`: ' +
-    'if the resource does not exist',
+    'For changes to settings: the change is refused (412) if the ETag of the settings has changed or, ' +
+      'with `*`, if the resource does not exist',
   'If-None-Match': '`*`, for PUT /groups/{group_id}: the request is refused (412) if the group exists',
   'Last-Event-ID': 'For a stream: continues after this event; 410 if later events are no longer stored',
   'Headroom-Forwarded':

@@ -38,7 +38,7 @@ export function openApiOptions(version: string): FastifyDynamicSwaggerOptions {
       tags: [
         { name: 'configuration', description: 'Global settings' },
         { name: 'nodes', description: 'GPU nodes and their settings' },
-        { name: 'tasks', description: 'GPU execution requests' },
+        { name: 'tasks', description: 'GPU tasks and leases' },
         { name: 'groups', description: 'Named sets of nodes' },
         { name: 'decisions', description: 'Decisions and their inputs' },
         { name: 'events', description: 'Events, in order' },

@@ -20,7 +20,7 @@ const ReplicaSchema = Type.Object({
   state: oneOf(['pending', 'assigned', 'running', 'unreachable']),
   residency: oneOfOrNull(RESIDENCIES, 'null: the task is not placed'),
   is_engine: Type.Boolean({
-    description: 'true: the task runs an inference engine, of which only the serving paths can be called',
+    description: 'true: the task runs an inference engine, and only its serving paths can be called',
   }),
 })
 

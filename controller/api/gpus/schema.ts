@@ -31,7 +31,7 @@ export type GpuSort = (typeof GPU_SORTS)[number]
 const MAX_GPUS = 10_000
 
 export const GpuQuerySchema = closed({
-  node: Type.Optional(pathId('Only GPUs of this node, by id or name')),
+  node: Type.Optional(pathId('Only GPUs of this node, by ID or name')),
   group: Type.Optional(pathId('Only GPUs of nodes in this group; 400 if the group does not exist')),
   sort: Type.Optional(
     oneOf(GPU_SORTS, {

@@ -66,9 +66,9 @@ const putGroup = operation(
     summary: 'Create or replace a group',
     description:
       'With If-None-Match: *, the request only creates a group; with If-Match: *, it only replaces one ' +
-      '(otherwise 412). Placed tasks finish on their node, regardless of the groups that it joins or ' +
-      'leaves. With dry_run, the response (200) lists the nodes that would leave or return to the common ' +
-      'pool, the tasks that would finish in place, and the pending tasks that could be placed. The ' +
+      '(otherwise 412). Placed tasks finish on their node, regardless of the groups that the node joins ' +
+      'or leaves. With dry_run, the response (200) lists the nodes that would leave or return to the ' +
+      'common pool, the tasks that would finish in place, and the pending tasks that could be placed. The ' +
       'change is not applied.',
     tags: ['groups'],
     params: GroupPathSchema,
@@ -176,7 +176,7 @@ function requireKnownNodes(views: Views, nodeIds: readonly string[], group: Grou
       : [
           {
             pointer: `/node_ids/${i}`,
-            detail: `node_ids[${i}] must be the id of a node, got ${JSON.stringify(id)}`,
+            detail: `node_ids[${i}] must be the ID of a node, got ${JSON.stringify(id)}`,
           },
         ],
   )

@@ -9,15 +9,15 @@ export const GroupIdSchema = Type.String({
   maxLength: GROUP_ID_MAX_LENGTH,
   pattern: GROUP_ID_PATTERN,
   'x-allowed':
-    'a name of 1 to 200 letters, digits, inner spaces, dots, dashes and underscores, starting with a ' +
-    'letter or digit',
+    'a name of 1 to 200 letters, digits, spaces, dots, dashes and underscores, starting with a letter or ' +
+      'digit and not ending with a space',
 })
 
 const description = Type.Optional(Type.String({ maxLength: 1000, default: '' }))
 const nodeIds = list(Type.String({ minLength: 1, maxLength: 200 }), {
   maxItems: 10_000,
   uniqueItems: true,
-  description: 'Ids of nodes that are registered or already in the group',
+  description: 'IDs of nodes that are registered or already in the group',
 })
 
 export const NewGroupSchema = closed(
@@ -52,7 +52,7 @@ export const GroupSchema = Type.Object(
     id: Type.String(),
     description: Type.String(),
     node_ids: list(Type.String(), {
-      description: 'Sorted as text; sums.nodes of them are registered',
+      description: 'Sorted as text; `sums.nodes` is the number of registered ones',
     }),
     sums: GroupSumsSchema,
     first_nodes: list(Type.Object({ node_id: Type.String(), name: Type.String() }), {
@@ -66,15 +66,15 @@ export const GroupRef = refTo<GroupBody>('Group')
 
 const NodeSumSchema = Type.Object({
   nodes: count(),
-  node_ids: list(Type.String(), { description: 'At most 20 ids' }),
+  node_ids: list(Type.String(), { description: 'At most 20 IDs' }),
   gpus: count(),
-  physical_mib: mib('Their physical VRAM'),
+  physical_mib: mib('Physical VRAM of these nodes'),
   effective_schedulable_mib: mib('Physical VRAM × (1 + overcommit percentage / 100)'),
 })
 
 const TaskSumSchema = Type.Object({
   tasks: count(),
-  task_ids: list(Type.String(), { description: 'At most 20 ids' }),
+  task_ids: list(Type.String(), { description: 'At most 20 IDs' }),
 })
 
 /** Effects of changing the members of a group. */

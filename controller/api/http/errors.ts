@@ -36,7 +36,7 @@ export const PROBLEMS = {
   internal_error: { status: 500, title: 'Internal error in the controller' },
   store_failed: { status: 503, title: 'The store is not available' },
   commit_unknown: { status: 503, title: 'It is unknown whether the change was stored' },
-  no_leader: { status: 503, title: 'No controller leads' },
+  no_leader: { status: 503, title: 'No controller is the leader' },
   state_behind: { status: 503, title: 'The state of this controller is older than the request allows' },
   uploads_full: { status: 507, title: 'The upload quota is exhausted' },
   provider_unreachable: { status: 503, title: 'The identity provider is unreachable' },

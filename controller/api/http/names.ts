@@ -130,12 +130,12 @@ function unknown(parameter: string, what: string, text: string, names: readonly 
       : `candidates: ${listed(names.map((name) => JSON.stringify(name)))}`
   return invalidField(
     `/${parameter}`,
-    `query parameter ${parameter} must be the id or name of ${what}, got ${shown(text)}; ${candidates}`,
+    `query parameter ${parameter} must be the ID or name of ${what}, got ${shown(text)}; ${candidates}`,
   )
 }
 
 function ambiguous(parameter: string, what: string, text: string, candidates: readonly string[]): ApiProblem {
-  const detail = `${candidates.length} ${what} are named ${shown(text)}; send the id of one:`
+  const detail = `${candidates.length} ${what} are named ${shown(text)}; send the ID of one:`
   return invalidField(`/${parameter}`, `query parameter ${parameter}: ${detail} ${listed(candidates)}`)
 }
 

@@ -20,7 +20,7 @@ export const ProblemSchema = Type.Object(
     code: Type.String({ description: 'Machine-readable code, listed in docs/rest.md' }),
     errors: list(ProblemErrorSchema),
     request_id: Type.String({
-      description: 'Id of the request, also in the X-Request-Id header and in the controller log',
+      description: 'ID of the request, also in the X-Request-Id header and in the controller log',
     }),
   },
   { $id: 'Problem', description: 'An error response. The request has changed nothing.' },

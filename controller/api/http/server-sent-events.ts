@@ -52,5 +52,5 @@ export function sendStream(reply: FastifyReply, body: Readable): FastifyReply {
 export function lastEventId(header: string | readonly string[] | undefined): number | null {
   if (header === undefined || header === '') return null
   if (typeof header === 'string' && /^\d{1,15}$/.test(header)) return Number(header)
-  throw invalidField('/Last-Event-ID', 'the header Last-Event-ID must be the id of an event in this stream')
+  throw invalidField('/Last-Event-ID', 'the header Last-Event-ID must be the ID of an event in this stream')
 }

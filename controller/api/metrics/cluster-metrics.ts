@@ -226,7 +226,7 @@ function addNodes(metrics: Metrics, views: Views, fleet: ClusterSources['fleet']
     ),
     gauges(
       'headroom_node_full_queues',
-      'Accept queues of swapped-out tasks that are full, so that clients cannot connect.',
+      'Full accept queues of swapped-out tasks; clients cannot connect to these tasks.',
       ['node'],
       function* () {
         for (const [name, { requests }] of namedNodes(views))

@@ -64,7 +64,7 @@ export function createEventMetrics(
   })
   const parts = new Histogram({
     name: 'headroom_wake_part_seconds',
-    help: 'Parts of a wake: the wait for a victim, the swap-out of the victims, the swap-in.',
+    help: 'Parts of a wake-up: the wait for a victim, the swap-out of the victims, the swap-in.',
     labels: ['part'],
     bounds: WAKE_SECONDS,
   })

@@ -74,7 +74,7 @@ const GpuSchema = Type.Object({
   index: count(),
   model: Type.String(),
   vram: VramSchema,
-  task_ids: list(Type.String(), { description: 'Ids of the tasks placed on the GPU, resident or not' }),
+  task_ids: list(Type.String(), { description: 'IDs of the tasks placed on the GPU, resident or not' }),
   exclusive_task_id: textOrNull('The task with exclusive use of the GPU'),
 })
 export type GpuBody = Static<typeof GpuSchema>
@@ -104,7 +104,7 @@ export const NodeSchema = Type.Object(
     drain: objectOrNull(
       Type.Object({
         since: instant('Start of the drain'),
-        moves_at: instantOrNull('When requeueable tasks start to be moved; null: never'),
+        moves_at: instantOrNull('When the requeueing of tasks starts; null: never'),
         by: Type.String({ description: 'Caller that started the drain' }),
         tasks_left: count('Tasks still placed on the node; 0: drained'),
       }),
@@ -119,7 +119,7 @@ export const NodeSchema = Type.Object(
         'null: not reported',
     ),
     features: list(Type.String(), {
-      description: 'Features for tasks that the GPU server has reported (image: container images)',
+      description: 'Task features reported by the GPU server (image: container images)',
     }),
     overcommit_vram_percent: countOrNull('Override for this node; null: the global default applies'),
     safety_reserve_mib: countOrNull('Override for this node, per GPU; null: the global reserve applies'),
@@ -185,7 +185,7 @@ export const NodeQuerySchema = closed({
     Type.String({
       minLength: 1,
       maxLength: 200,
-      description: 'Only nodes whose name contains this text, or the node with this id',
+      description: 'Only nodes whose name contains this text, or the node with this ID',
     }),
   ),
   limit: Type.Optional(integer(1, 1000, { default: 200 })),

@@ -121,8 +121,8 @@ export const DecisionPageSchema = Type.Object({
 export type DecisionPage = Static<typeof DecisionPageSchema>
 
 export const DecisionQuerySchema = closed({
-  task: Type.Optional(pathId('Only decisions about this task or with this task as a victim, by id or name')),
-  node: Type.Optional(pathId('Only decisions on this node, by id or name')),
+  task: Type.Optional(pathId('Only decisions about this task or with this task as a victim, by ID or name')),
+  node: Type.Optional(pathId('Only decisions on this node, by ID or name')),
   kind: Type.Optional(oneOf(DECISION_KINDS)),
   after: Type.Optional(
     integer(0, Number.MAX_SAFE_INTEGER, { description: 'Only decisions with a higher number, oldest first' }),

@@ -54,7 +54,7 @@ const streamEvents = operation(
     summary: 'Stream events',
     description:
       'Server-sent events, without gaps or duplicates across connections. After a disconnection, send ' +
-      'the id of the last received event as Last-Event-ID. Returns 410 if later events are no longer ' +
+      'the ID of the last received event as Last-Event-ID. Returns 410 if later events are no longer ' +
       'stored, or if the log ends before that event because an older state was restored. In that case, ' +
       'read the state again and start a new stream at the event that `detail` names.',
     tags: ['events'],

@@ -31,7 +31,7 @@ export const EventSchema = Type.Object(
     data: Type.Unsafe<EventData>({
       type: 'object',
       additionalProperties: true,
-      description: 'Facts, by kind',
+      description: 'Details; the fields depend on the kind',
     }),
   },
   { $id: 'Event', description: 'An event with its cause.' },
@@ -51,7 +51,7 @@ export const EventPageSchema = Type.Object({
     type: 'object',
     additionalProperties: { type: 'string' },
     description:
-      'Names of the tasks and nodes in the items, by id, including those in data (because, victims); ' +
+      'Names of the tasks and nodes in the items, by ID, including those in data (because, victims); ' +
       'tasks that are no longer stored are omitted',
   }),
 })
@@ -59,8 +59,8 @@ export type EventPage = Static<typeof EventPageSchema>
 
 const MAX_SEQ = Number.MAX_SAFE_INTEGER
 const kind = wordsOf(EVENT_KINDS, 1000, 'Only these kinds, separated by commas')
-const ofTask = pathId('Only events of this task, by id or name; 400 if the name is ambiguous')
-const ofNode = pathId('Only events of this node, by id or name; 400 if the name is ambiguous')
+const ofTask = pathId('Only events of this task, by ID or name; 400 if the name is ambiguous')
+const ofNode = pathId('Only events of this node, by ID or name; 400 if the name is ambiguous')
 
 const paging = {
   after: Type.Optional(
@@ -99,7 +99,8 @@ export const EventStreamQuerySchema = closed({
   summary: Type.Optional(
     Type.Boolean({
       default: false,
-      description: 'Also send a `summary` event once per second, with the body of /summary and without an id',
+      description: 'Also send a `summary` event once per second, with the body of /summary and without ' +
+        'an `id`',
     }),
   ),
 })
@@ -108,7 +109,7 @@ export const EventStreamQuerySchema = closed({
 export const EventStreamSchema = Type.String({
   [MEDIA_TYPE]: 'text/event-stream',
   description:
-    'Server-sent events of the type `event`: the id is the seq, and the data is an Event as JSON. A ' +
-    'message that has only an id advances the position of the client. A comment is sent every 15 s. To ' +
+    'Server-sent events of the type `event`: `id` is the seq, and `data` is an Event as JSON. A message ' +
+      'that has only an `id` advances the position of the client. A comment is sent every 15 s. To ' +
     'resume after a disconnect, send Last-Event-ID',
 })

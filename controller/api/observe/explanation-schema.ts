@@ -89,7 +89,7 @@ const WouldFitSchema = Type.Object({
   node_id: Type.String({ description: 'Node where the task would fit' }),
   node_name: Type.String(),
   sentence: Type.String(),
-  proviso: textOrNull('What could take the VRAM first; null: nothing'),
+  proviso: textOrNull('What could use the VRAM first; null: nothing'),
 })
 
 const WouldFitIfSchema = Type.Object({
@@ -128,7 +128,7 @@ export const ExplanationSchema = Type.Object({
   placement: objectOrNull(PlacementSchema, 'Current placement; null while the task is pending or completed'),
   verdicts: objectOrNull(
     VerdictsSchema,
-    'Node by node; null unless the task is pending without reserved VRAM',
+    'Result for each node; null unless the task is pending without reserved VRAM',
   ),
   would_fit_if: objectOrNull(
     WouldFitIfSchema,

@@ -97,8 +97,8 @@ function instantOf(name: 'from' | 'to', text: string, now: Instant): Instant {
   if (at === null) {
     throw invalidField(
       `/${name}`,
-      `query parameter ${name} must be RFC 3339 (2026-01-02T03:04:05Z), now, or back from now like ` +
-        `-90s, -15m, -1h, -7d, -2w; got ${shown(text)}`,
+      `query parameter ${name} must be RFC 3339 (2026-01-02T03:04:05Z), now, or a time before now such ` +
+        `as -90s, -15m, -1h, -7d or -2w; got ${shown(text)}`,
     )
   }
   return at

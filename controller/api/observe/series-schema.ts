@@ -18,7 +18,7 @@ export const SeriesQuerySchema = closed({
       maxLength: TEXT_LIMIT,
       description:
         'Scopes, separated by commas (default cluster): `cluster`, `group:<id>`, `node:<node_id>`, ' +
-        '`gpu:<node_id>/<index>`; `*` as id or index means all',
+        '`gpu:<node_id>/<index>`; `*` as ID or index means all',
     }),
   ),
   from: Type.Optional(

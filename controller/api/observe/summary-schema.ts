@@ -165,7 +165,7 @@ export const SummarySchema = Type.Object(
     starvation_percent: objectOrNull(StarvationSchema, '(demand − served) / demand, with its three parts'),
     starvation_unknown_because: textOrNull('Why starvation_percent is null'),
     starvation_compute_is_estimate: Type.Boolean({
-      description: 'true: the compute part is an estimate, as always on real GPUs',
+      description: 'true: the compute part is an estimate, which is always the case on real GPUs',
     }),
     trends: TrendsSchema,
     controllers: objectOrNull(

@@ -50,7 +50,7 @@ export const ExerciseUnderWaySchema = Type.Object({ ...brief, answers, actions }
 
 export const AnswerBodySchema = closed(
   {
-    question: Type.String({ minLength: 1, maxLength: MAX_ANSWER, description: 'Id of the question' }),
+    question: Type.String({ minLength: 1, maxLength: MAX_ANSWER, description: 'ID of the question' }),
     answer: Type.Unsafe<string | number>({
       type: ['string', 'number'],
       maxLength: MAX_ANSWER,

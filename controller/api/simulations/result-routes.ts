@@ -78,7 +78,7 @@ export function simulationResultRoutes(app: ApiApp, { simulation }: ApiContext):
       if (record.kind === 'sweep')
         return sweepReport(record, query.format ?? preferredFormat(headers.accept), reply)
       if (query.format !== undefined && query.format !== 'json')
-        throw invalidField('/format', `format of a ${record.kind} must be json`)
+        throw invalidField('/format', `the format must be json for a ${record.kind}`)
       const report = await simulator().report(id)
       if (report === null) throw nothingYet(id, 'result')
       // The report of a session is the debrief of an exercise.

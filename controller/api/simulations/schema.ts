@@ -32,14 +32,14 @@ export const scenarioFields = {
     Type.String({
       minLength: 1,
       maxLength: MAX_SCENARIO_CHARACTERS,
-      description: 'Or a scenario as YAML or JSON text (docs/simulations.md)',
+      description: 'Instead of `scenario`: a scenario as YAML or JSON text (docs/simulations.md)',
     }),
   ),
   scenario_inline: Type.Optional(
     Type.Unsafe<Readonly<Record<string, unknown>>>({
       type: 'object',
       additionalProperties: true,
-      description: 'Or a scenario as an object',
+      description: 'Instead of `scenario`: a scenario as an object',
     }),
   ),
 }
@@ -213,7 +213,7 @@ export type SimulationBody = Static<typeof SimulationSchema>
 export const SimulationRef = refTo<SimulationBody>('Simulation')
 export const SimulationPageSchema = page(SimulationRef)
 export type SimulationPage = Static<typeof SimulationPageSchema>
-export const SimulationPathSchema = Type.Object({ simulation_id: pathId('Id of the simulation') })
+export const SimulationPathSchema = Type.Object({ simulation_id: pathId('ID of the simulation') })
 
 export const SimulationReportSchema = Type.Unsafe<object>({
   type: 'object',

@@ -65,10 +65,10 @@ function schemaOf(method: (typeof METHODS)[number]) {
       {
         operationId: `${method.toLowerCase()}InSession`,
         role: method === 'GET' ? 'viewer' : 'submitter',
-        summary: `${method} on the REST API of the controller in a session`,
+        summary: `${method} request to the REST API of the controller in a session`,
         description:
-          'Routes, roles and responses are the same as in the REST API of the live controller. In a ' +
-          'session, its owner has at least the role `operator`.',
+          'Routes, roles and responses are the same as in the REST API of the live controller. The owner ' +
+            'of the session has at least the role `operator` in it.',
         tags: ['simulations'],
         params: SimulationPathSchema,
         querystring: {},

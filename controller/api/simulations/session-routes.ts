@@ -88,7 +88,7 @@ const snapshotSession = operation(
   {
     operationId: 'snapshotSession',
     summary: 'Take a snapshot of the current state',
-    description: 'Pass the id of the snapshot to seek or fork.',
+    description: 'Pass the ID of the snapshot to seek or fork.',
     ...control(),
     body: SnapshotBodySchema,
   },

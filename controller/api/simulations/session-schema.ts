@@ -30,7 +30,7 @@ export const SessionSchema = Type.Object({
   virtual_seconds: Type.Number({ description: 'Virtual time since the start' }),
   ends_after_seconds: numberOrNull('Virtual time at which the session stops; null: never'),
   is_paused: Type.Boolean(),
-  speed: numberOrNull('Virtual time per real time while running; null: as fast as possible'),
+  speed: numberOrNull('Virtual seconds per real second while running; null: as fast as possible'),
   is_seeking: Type.Boolean({ description: 'A seek is in progress' }),
   events: count(
     'Processed entries of the event queue: messages, timers, arrivals, decision cycles. A step processes ' +
@@ -53,7 +53,7 @@ export const SPEED = Type.Unsafe<number | null>({
   type: ['number', 'null'],
   exclusiveMinimum: 0,
   maximum: 1_000_000,
-  description: 'Virtual time per real time; null: as fast as possible',
+  description: 'Virtual seconds per real second; null: as fast as possible',
   'x-allowed': 'a number above 0 up to 1000000, or null',
 })
 
@@ -79,7 +79,7 @@ export const SeekBodySchema = closed(
     snapshot: Type.Optional(
       Type.String({
         maxLength: MAX_NAME,
-        description: 'Or the id of a snapshot of the session',
+        description: 'Instead of a time: the ID of a snapshot of the session',
       }),
     ),
   },
@@ -94,7 +94,7 @@ export const ForkBodySchema = closed(
     snapshot: Type.Optional(
       Type.String({
         maxLength: MAX_NAME,
-        description: 'Id of a snapshot of the session; default: the current state',
+        description: 'ID of a snapshot of the session; default: the current state',
       }),
     ),
   },

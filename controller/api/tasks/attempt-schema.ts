@@ -40,7 +40,7 @@ export const AttemptListSchema = Type.Object({ items: list(AttemptSchema) })
 export type AttemptListBody = Static<typeof AttemptListSchema>
 
 export const AttemptPathSchema = Type.Object({
-  task_id: pathId('Id of the task'),
+  task_id: pathId('ID of the task'),
   // Path parameters stay strings; nothing is converted.
   attempt: Type.String({
     pattern: '^[1-9]\\d{0,9}$',
@@ -89,18 +89,18 @@ export const RecoverySchema = Type.Object({
   placements_paused: Type.Unsafe<(typeof PAUSE_REASONS)[number] | null>({
     type: ['string', 'null'],
     enum: [...PAUSE_REASONS, null],
-    description: 'Why placements are paused; null: tasks are placed',
+    description: 'Why placements are paused; null: not paused',
   }),
   recovery: objectOrNull(
     Type.Object({
       reason: oneOf(['restored', 'loss_accepted']),
-      since: instant('Time of the restore, or of the accepted loss (--accept-loss)'),
-      nodes_awaited: list(Type.String(), { description: 'Ids of known nodes that have not reported yet' }),
+      since: instant('Time of the restore, or of the start with --accept-loss'),
+      nodes_awaited: list(Type.String(), { description: 'IDs of known nodes that have not reported yet' }),
     }),
     'null: no recovery is in progress',
   ),
   nodes_awaited_since_start: list(Type.String(), {
-    description: 'Ids of nodes that were up before the start and have not reported yet; for at most 15 s',
+    description: 'IDs of nodes that were up before the start and have not reported yet; for at most 15 s',
   }),
   nodes_heard: count('Number of nodes that have reported since the start'),
   store: Type.Object(
@@ -115,7 +115,7 @@ export const RecoverySchema = Type.Object({
     description: 'Nodes that have reported events that the store does not have: STORE_BEHIND',
   }),
   result_unknown: list(Type.String(), {
-    description: 'Ids of tasks missing on their node; they end as lost, result_unknown',
+    description: 'IDs of tasks missing on their node; they end as lost, result_unknown',
   }),
   quarantined_attempts: count('Number of quarantined attempts; see GET /attempts'),
 })

@@ -8,7 +8,7 @@ const path = (description: string, minLength = 0) =>
 const WorkFileSchema = Type.Object({
   path: Type.String({ description: 'Relative to the work folder' }),
   kind: oneOf(['file', 'folder', 'link', 'other']),
-  bytes: count('Size of a file; 0 for the others'),
+  bytes: count('Size of a file; 0 for other kinds'),
   modified_at: instant('Time of the last change, according to the clock of the GPU server'),
 })
 

@@ -9,8 +9,8 @@ export const KeepaliveSchema = closed(
     busy: Type.Optional(
       Type.Boolean({
         description:
-          'true: the task wants the GPU; false: it may be swapped out after the idle period; absent: as ' +
-          'the GPU server measures for the process of the lease',
+          'true: the task wants the GPU; false: it may be swapped out after the idle period; absent: the ' +
+            'GPU server measures the GPU use of the process of the lease',
       }),
     ),
   },

@@ -12,9 +12,9 @@ export const LogSchema = Type.Object(
     node_id: Type.String({ description: 'Node on which the attempt ran' }),
     stream: oneOf(LOG_STREAMS),
     offset: count(
-      'Position of the data in the output, in bytes. It is later than requested if the server no longer ' +
-        'has the earlier output. If the requested offset is beyond the end of the output, it is the end, ' +
-        'and there is no data',
+      'Position of the data in the output, in bytes. If the server no longer has the output at the ' +
+        'requested offset, the position is later. If the requested offset is beyond the end, the ' +
+          'position is the end, and no data is returned',
     ),
     next_offset: count('Send it as `offset` to continue'),
     data: Type.String({ description: 'Bytes, in base64' }),
@@ -57,8 +57,8 @@ export const LogQuerySchema = closed({
     Type.Boolean({
       default: false,
       description:
-        'Return text/event-stream: `output` events with next_offset as id and data of this schema, a ' +
-        'comment every 15 s, and `end` after the last output',
+        'Return text/event-stream: `output` events whose `id` is next_offset and whose `data` has this ' +
+          'schema, a comment every 15 s, and an `end` event after the last output',
     }),
   ),
 })

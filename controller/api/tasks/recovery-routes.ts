@@ -30,7 +30,7 @@ const forgetNode = operation(
   {
     operationId: 'forgetNode',
     role: 'operator',
-    summary: 'Forget a node that will not return',
+    summary: 'Remove a node that will not return',
     description:
       'The request is refused while the node is up or has placed tasks. The node can register again.',
     tags: ['nodes'],

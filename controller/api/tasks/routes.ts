@@ -176,7 +176,7 @@ function listRoute(app: ApiApp, { views }: ApiContext): void {
       if (sort !== 'newest')
         throw invalidField(
           '/sort',
-          'query parameter sort cannot be combined with format=csv, which is sorted by newest',
+          'query parameter sort cannot be combined with format=csv, which is sorted newest first',
         )
       return sendCsv(reply, 'tasks', query, csvOfTasks(views, { ...rest, ...place, states }))
     }
@@ -281,7 +281,7 @@ function requireP0(limits: OwnerLimits, { name, role }: Caller, priority: Priori
   if (priority !== 0 || mayUseP0(limits, name, role)) return
   throw new ApiProblem(
     'forbidden',
-    `Permission denied: ${name ?? 'the caller'} may not use P0. Set CONTROLLER_P0_ALLOWED.`,
+    `Permission denied: ${name ?? 'the caller'} may not use P0. To allow it, set CONTROLLER_P0_ALLOWED.`,
   )
 }
 

@@ -118,8 +118,8 @@ export const TaskRequestSchema = closed(
     secrets: Type.Optional(
       variables(
         { minLength: 1, maxLength: 100 },
-        'Environment variables to set from secrets of the caller: the name of a secret for the name of ' +
-          'each variable. The values are read when the task is submitted',
+        'Environment variables to set from secrets of the caller: maps the name of each variable to the ' +
+          'name of a secret. The values are read when the task is submitted',
       ),
     ),
   },
@@ -246,7 +246,7 @@ export const PlacementSchema = Type.Object({
   gpus: list(count()),
   demand_mib: count('Demand on each GPU, MiB: as declared, or increased by a later growth'),
   residual_mib: count(
-    'What stays in VRAM on each GPU while the task is swapped out, MiB, as last measured; 0 with the ' +
+    'VRAM that the task keeps on each GPU while it is swapped out, MiB, as last measured; 0 with the ' +
       'swap method driver',
   ),
   memory_mib: countOrNull('Requested host memory limit'),
@@ -297,7 +297,7 @@ export const TaskSchema = Type.Object(
       additionalProperties: { type: 'string' },
       description: 'Names of its secrets, by environment variable',
     }),
-    requeues: count('Requeues counted so far'),
+    requeues: count('Requeues after attempts that ended within 10 minutes; limited by max_requeues'),
     attempt: count('Number of assignments so far'),
     swap_outs: count(),
     submitted_at: instant('Time of submission'),
@@ -339,7 +339,7 @@ export const TaskSchema = Type.Object(
         state: oneOf(['preparing', 'prepared']),
         since: instant('When the node was asked to prepare'),
         bytes_done: count('Bytes received so far'),
-        bytes_total: countOrNull('Bytes that are needed in total; null: unknown'),
+        bytes_total: countOrNull('Total number of bytes to receive; null: unknown'),
       }),
       {
         description: 'Nodes that get the image and files of the task before its start, or already have them',
@@ -370,7 +370,7 @@ export const TaskRef = refTo<TaskBody>('Task')
 
 export const TaskPageSchema = page(TaskRef)
 export type TaskPage = Static<typeof TaskPageSchema>
-export const TaskPathSchema = Type.Object({ task_id: pathId('Id of the task') })
+export const TaskPathSchema = Type.Object({ task_id: pathId('ID of the task') })
 
 /** DELETE /tasks/{task_id}. */
 export const CancelQuerySchema = closed({
@@ -406,7 +406,7 @@ export const TaskQuerySchema = closed({
   ),
   priority: Type.Optional(priority),
   node: Type.Optional(
-    pathId('Only tasks on this node, by id or name; for completed tasks, the node of the last attempt'),
+    pathId('Only tasks on this node, by ID or name; for completed tasks, the node of the last attempt'),
   ),
   group: Type.Optional(pathId('Only tasks that may run in this group; 400 if the group is unknown')),
   owner: Type.Optional(pathId('Only tasks of this owner')),
@@ -429,7 +429,7 @@ export const TaskQuerySchema = closed({
       minLength: 1,
       maxLength: 200,
       description:
-        'Only tasks whose name contains this text, or whose id starts with it ' +
+        'Only tasks whose name contains this text, or whose ID starts with it ' +
         `(${MIN_TASK_ID_PREFIX} or more characters)`,
     }),
   ),

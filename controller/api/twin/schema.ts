@@ -134,10 +134,10 @@ const CopiesSchema = Type.Object(
   {
     fixed_ms: count('Time before the first byte moves, milliseconds'),
     mib_per_s: count('Rate of the copy, MiB per second'),
-    observed: count('Number of copies that the fit is based on, which are the latest ones'),
+    observed: count('Number of recent copies that the fit is based on'),
     error_percent: numberOrNull('Median deviation of those copies from the fit; null: none was observed'),
     profile_error_percent: numberOrNull(
-      'The same from the profile that is used without observations; null: none was observed',
+      'The same for the default profile, which applies without observations; null: none was observed',
     ),
   },
   { description: 'time = fixed_ms + size / mib_per_s' },
@@ -155,7 +155,7 @@ const SpeedsSchema = Type.Object({
     { description: 'Swap methods with at least one observed copy' },
   ),
   starts: Type.Object({
-    observed: count('Number of starts that the median is based on, which are the latest ones'),
+    observed: count('Number of recent starts that the median is based on'),
     ms: count('Median time from the start command until the task runs, milliseconds; 0 below 3 starts'),
   }),
   latest_at: instant('Time of the latest observation'),

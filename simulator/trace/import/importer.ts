@@ -56,8 +56,8 @@ export interface PublicData {
 /** Reasons for dropping a row of any format. */
 export const COMMON_REASONS: Readonly<Record<string, string>> = {
   wrong_number_of_columns: 'more or fewer cells than the header',
-  long_id: 'its id has more than 256 characters',
-  duplicate_id: 'a task with this id comes earlier in the source',
+  long_id: 'its ID has more than 256 characters',
+  duplicate_id: 'a task with this ID comes earlier in the source',
   outside_window: 'arrives before `--from`, or at or after `--to`',
   too_many_gpus: 'requests more than `--max-gpus`',
   not_sampled: '`--sample` left it out',

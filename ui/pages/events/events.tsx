@@ -100,7 +100,7 @@ export default function Events(): JSX.Element {
           <input
             type="search"
             value={text('task')}
-            placeholder="name or id"
+            placeholder="name or ID"
             onChange={(event) => filter('task', event.currentTarget.value.trim())}
           />
         </label>
@@ -108,7 +108,7 @@ export default function Events(): JSX.Element {
           Node{' '}
           <input
             value={text('node')}
-            placeholder="name or id"
+            placeholder="name or ID"
             onChange={(event) => filter('node', event.currentTarget.value.trim())}
           />
         </label>

@@ -66,7 +66,7 @@ export function NodeFacts(props: { readonly node: NodeBody }): JSX.Element {
       { name: 'Address', value: node.address },
       { name: 'Last seen', value: <Ago at={node.last_seen_at} /> },
       { name: 'First seen', value: clockTime(node.registered_at) },
-      { name: 'Id', value: node.node_id },
+      { name: 'ID', value: node.node_id },
     ]
   }
   return (

@@ -9,7 +9,7 @@ export const TASK_FIELDS = [
   { field: 'gpus', name: 'GPUs', unit: 'number', isRequired: false },
   { field: 'priority', name: 'Priority', unit: 'P0 to P4', isRequired: false },
   { field: 'owner', name: 'Owner', unit: 'name', isRequired: false },
-  { field: 'id', name: 'Id', unit: 'text', isRequired: false },
+  { field: 'id', name: 'ID', unit: 'text', isRequired: false },
 ] as const
 export type TaskField = (typeof TASK_FIELDS)[number]['field']
 

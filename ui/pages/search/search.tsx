@@ -37,7 +37,7 @@ export default function Search(): JSX.Element {
         when={text() !== ''}
         fallback={
           <p class="card">
-            Enter part of a task or node name, or a complete id, in the field above. Press / to focus it.
+            Enter part of a task or node name, or a complete ID, in the field above. Press / to focus it.
           </p>
         }
       >
@@ -46,7 +46,7 @@ export default function Search(): JSX.Element {
           isEmpty={({ nodes, tasks }) => nodes.length + tasks.length === 0}
           whenEmpty={
             <p class="card">
-              No task or node has <q class="text">{text()}</q> in its name or as its id.
+              No task or node has <q class="text">{text()}</q> in its name or as its ID.
             </p>
           }
         >

@@ -16,7 +16,7 @@ import {
 
 const NAMES: Readonly<Record<TextFilter, string>> = {
   q: 'Name contains',
-  node: 'Node (name or id)',
+  node: 'Node (name or ID)',
   group: 'Group',
   owner: 'Owner',
   label: 'Label (team=vision)',

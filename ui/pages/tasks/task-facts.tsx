@@ -60,7 +60,7 @@ export function TaskFacts(props: { readonly task: TaskBody }): JSX.Element {
       ...(task.idle_swap_out_seconds === null
         ? []
         : [{ name: 'Swapped out after', value: `${seconds(task.idle_swap_out_seconds)} idle` }]),
-      ...(task.keep_warm ? [{ name: 'Kept warm', value: 'last victim of its class' }] : []),
+      ...(task.keep_warm ? [{ name: 'Kept warm', value: 'swapped out last in its class' }] : []),
       { name: 'Swap method', value: task.noswap === 1 ? 'none' : (task.swap_method ?? 'driver') },
       ...variablesOf(task),
       ...TASK_TIMES.map(({ field, name, unset }) => {

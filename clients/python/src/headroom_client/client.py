@@ -181,7 +181,7 @@ class Client:
         return Lease(self, request, timeout, attach)
 
     def task(self, task_id: str) -> Task:
-        """Returns the task with this id."""
+        """Returns the task with this ID."""
         return Task(self, self._transport.json("GET", f"/tasks/{segment(task_id)}"))
 
     def tasks(
@@ -199,7 +199,7 @@ class Client:
         reason: Optional[str] = None,
     ) -> Iterator[Task]:
         """Yields all tasks that match, page by page. `state` is a list (`all`, `pending`, `running`,
-        `completed`) or an exact state; `q` is part of the name, or an id; `reason` is a wait
+        `completed`) or an exact state; `q` is part of the name, or an ID; `reason` is a wait
         reason;
         `without_owner` selects tasks that were submitted without authentication."""
         query = _given(

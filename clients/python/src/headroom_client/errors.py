@@ -31,7 +31,7 @@ class ApiError(HeadroomError):
         self.errors = errors
         """The invalid fields, each with its JSON Pointer."""
         self.request_id = request_id
-        """Id of the request in the controller's log."""
+        """ID of the request in the controller's log."""
         self.retry_after_seconds = retry_after_seconds
         """Wait in seconds that the controller requests before the next attempt; None if there is
         none.
