@@ -5,6 +5,7 @@ import type { ChangedConfig, Config, ConfigFields, Revision } from '../../client
 import { EXIT_OK, UsageError } from '../../services/exit-codes.ts'
 import { openClient, pairsOf, type CommandOptions } from '../command/session.ts'
 import { settingValue } from '../command/setting-values.ts'
+import { plural } from '../output/figures.ts'
 import { printList, printOne, type Column, type Field } from '../output/table.ts'
 
 export interface ChangeOptions extends CommandOptions {
@@ -108,7 +109,7 @@ const REVISION_COLUMNS: readonly Column<Revision>[] = [
 ]
 
 function changesIn({ changed, before, after }: Revision): string {
-  if (before === null) return `${changed.length} settings, stored for the first time`
+  if (before === null) return `${plural(changed.length, 'setting')}, stored for the first time`
   const names = changed as readonly (keyof ConfigFields)[]
   if (names.length === 0) return 'nothing'
   return names.map((name) => `${name} ${String(before[name])} → ${String(after[name])}`).join(', ')
@@ -141,8 +142,8 @@ export function impactFields(impact: Impact): readonly Field[] {
     ['immediately', cycleWords(impact)],
     [
       'would fit',
-      `${pending.would_fit} pending tasks${some(pending.would_fit_ids)} that do not fit on any node now ` +
-        '(each considered separately)',
+      `${plural(pending.would_fit, 'pending task')}${some(pending.would_fit_ids)} for which no node has ` +
+        'room now (each considered separately)',
     ],
     ['could never be placed', `${pending.infeasible}${some(pending.infeasible_ids)}`],
     [
@@ -189,10 +190,6 @@ function placedWords(
 /** `81,920 → 98,304 MiB`. */
 function change(before: number, after: number): string {
   return `${grouped(before)} → ${inMib(after)}`
-}
-
-function plural(number: number, noun: string): string {
-  return `${number} ${noun}${number === 1 ? '' : 's'}`
 }
 
 /** Null when no GPU is over its limit. */

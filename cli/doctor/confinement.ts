@@ -5,6 +5,7 @@
 import { accessSync, constants, readFileSync, readdirSync, statSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { ENVIRONMENT } from '../../services/settings/env-table.ts'
+import { plural } from '../output/figures.ts'
 import { fail, ok, warn, type Check } from './check.ts'
 
 const READ_BY_OTHERS = 0o004
@@ -129,7 +130,7 @@ export function nodeIdentityCheck(
     first.task_identity === 'root' || first.task_identity === 'server_user'
       ? words[first.task_identity]
       : 'does not report which users its tasks run as (it runs an earlier version, or is simulated)'
-  const more = open.length === 1 ? '' : `, and ${open.length - 1} more nodes have this problem`
+  const more = open.length === 1 ? '' : `; the same applies to ${plural(open.length - 1, 'other node')}`
   return [
     warn(
       'task users of nodes',

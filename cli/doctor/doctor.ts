@@ -144,7 +144,7 @@ async function brokerCheck(url: URL): Promise<Check> {
       return fail(
         'broker',
         `${where} runs nats-server ${info.version} without TLS`,
-        'configure TLS there, or use nats://',
+        'configure TLS on the broker, or use nats://',
       )
     }
     return ok(
@@ -153,7 +153,8 @@ async function brokerCheck(url: URL): Promise<Check> {
         `${info.version}, ${info.auth_required === true ? 'with' : 'without'} authentication`,
     )
   } catch (error) {
-    return fail('broker', `${where}: ${errorText(error)}`, `start nats-server there, or correct ${VARIABLE}`)
+    return fail('broker', `${where}: ${errorText(error)}`, `start nats-server at this address, or ` +
+      `correct ${VARIABLE}`)
   }
 }
 
@@ -184,7 +185,7 @@ function infoOf(host: string, port: number): Promise<BrokerInfo> {
       text += chunk.toString('latin1')
       if (!text.includes('\n') && text.length <= MAX_INFO_BYTES) return
       const info = readInfo(text.split('\n', 1)[0] ?? '')
-      end(new Error('the server there is not a NATS broker'), info)
+      end(new Error('the server is not a NATS broker'), info)
     })
   })
 }

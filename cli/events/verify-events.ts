@@ -50,7 +50,7 @@ function storeFileAt(path: string): string {
 function textOf(result: Verification): string {
   if (!result.isIntact) return `broken at event ${result.brokenSeq}: ${result.why}`
   const { events, firstSeq, lastSeq, lastHash, prunedSeq } = result
-  const pruned = prunedSeq === 0 ? '' : ` (events up to ${prunedSeq} were removed by retention)`
+  const pruned = prunedSeq === 0 ? '' : ` (events up to ${prunedSeq} are no longer stored)`
   const kept =
     firstSeq === null
       ? 'no events are kept'

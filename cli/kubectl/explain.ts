@@ -225,7 +225,7 @@ function placesOf(pod: Pod, nodes: readonly Place[]): Field {
   if (admitting.length === 0)
     return [
       'nodes',
-      `none of the ${nodes.length} nodes accepts the pod: check its nodeSelector, affinity, tolerations ` +
+      `no node accepts the pod (${nodes.length} checked): check its nodeSelector, affinity, tolerations ` +
         'and group',
     ]
   const lines = admitting.slice(0, MAX_PLACES).map((node) => {

@@ -14,6 +14,7 @@ import { parseVramMap } from '../../simulator/trace/import/vram-map.ts'
 import { fileFailure } from '../command/file-failure.ts'
 import type { ServerOption } from '../command/session.ts'
 import { whatifLive } from '../config/whatif-live.ts'
+import { plural } from '../output/figures.ts'
 import { visible } from '../output/terminal-text.ts'
 import { simSweep, type SimSweepOptions } from '../sim/sim-sweep.ts'
 
@@ -117,7 +118,10 @@ function summaryOf({ nodes, pods, notes }: ClusterPlan): readonly string[] {
   const whole = pods.filter(({ vramMib: mib }) => mib === null)
   const wholeGpus = whole.reduce((sum, pod) => sum + pod.gpus, 0)
   const ofPods =
-    `${pods.length} pods use GPUs, ${running} of them running; they need ${grouped(neededMib)} MiB of VRAM` +
-    (whole.length === 0 ? '' : `, and ${whole.length} pods need ${wholeGpus} whole GPUs`)
-  return [`${nodes.length} nodes with ${gpus} GPUs, ${grouped(vramMib)} MiB of VRAM`, ofPods, ...notes]
+    `${plural(pods.length, 'GPU pod')} (${running} running): ${grouped(neededMib)} MiB of VRAM` +
+    (whole.length === 0
+      ? ''
+      : `, and ${plural(wholeGpus, 'whole GPU')} for ${plural(whole.length, 'pod')}`)
+  const ofNodes = `${plural(nodes.length, 'node')} with ${plural(gpus, 'GPU')}, ${grouped(vramMib)} MiB of VRAM`
+  return [ofNodes, ofPods, ...notes]
 }

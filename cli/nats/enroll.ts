@@ -140,8 +140,9 @@ function reload(command: string): void {
   const { status, stderr } = spawnSync('/bin/sh', ['-c', command], { encoding: 'utf8' })
   if (status !== 0)
     throw new CommandFailure(
-      `the broker was not reloaded: \`${command}\` failed with ${status ?? 'a signal'}. ${stderr.trim()} ` +
-        'Use --reload to specify another command.',
+      `the broker was not reloaded: \`${command}\` ` +
+        `${status === null ? 'was ended by a signal' : `failed with exit code ${status}`}. ` +
+        `${stderr.trim() === '' ? '' : `${stderr.trim()} `}Use --reload to specify another command.`,
     )
 }
 

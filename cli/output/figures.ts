@@ -18,6 +18,11 @@ export function byteSize(bytes: number): string {
   return `${unit === 0 ? value : value.toFixed(1)} ${UNITS[unit]}`
 }
 
+/** 1 → `1 node`, 2 → `2 nodes`. */
+export function plural(number: number, noun: string): string {
+  return `${number} ${noun}${number === 1 ? '' : 's'}`
+}
+
 export function percent(value: number | null): string | null {
   return value === null ? null : `${value.toFixed(1)}%`
 }

@@ -252,12 +252,12 @@ class Run {
     const isEndless = wait !== null && NO_END_IN_SIGHT.has(wait.reason)
     const reason = isEndless || wait?.reason === REFUSED ? wait.reason : null
     if (reason !== null && reason !== this.#printedReason) {
-      const until = isEndless ? 'It cannot start until the task or the cluster is changed. ' : ''
+      const until = isEndless ? 'It cannot start until it or the cluster is changed. ' : ''
       this.#line.print(`task ${taskLabel(task)}: ${wait?.sentence} ${until}Press Ctrl-C to cancel the task.`)
     }
     this.#printedReason = reason
     if (isEndless && wait.reason !== 'HELD' && this.#limits.failIfNeverFits === true && !this.#isCancelled)
-      this.#giveUp('it cannot start unless the task or the cluster is changed (--fail-if-never-fits)')
+      this.#giveUp('it cannot start unless it or the cluster is changed (--fail-if-never-fits)')
   }
 
   #giveUp(why: string): void {

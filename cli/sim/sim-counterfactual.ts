@@ -65,7 +65,7 @@ function listed(choices: readonly SwapChoice[]): string {
     })
   if (choices.length > MAX_LISTED)
     lines.push(`and ${choices.length - MAX_LISTED} more; use --json to list all\n`)
-  return lines.length === 0 ? 'The run has no swap decision.\n' : lines.join('')
+  return lines.length === 0 ? 'The run has no swap decisions.\n' : lines.join('')
 }
 
 function resultText({ decision, otherVictimIds, cluster, tasks, tasksChanged }: Counterfactual): string {

@@ -16,6 +16,7 @@ import { EXIT_OK } from '../../services/exit-codes.ts'
 import { REAL_TIME } from '../../services/real-time.ts'
 import { helloRefusal } from '../../services/hello-refusal.ts'
 import { untilSignal } from '../../services/until-signal.ts'
+import { plural } from '../output/figures.ts'
 
 export interface SimServeOptions extends BrokerOptions {
   readonly speed: number
@@ -51,7 +52,7 @@ export async function simServe(file: string, options: SimServeOptions): Promise<
   fleet.start()
   const gpus = scenario.nodes.reduce((sum, node) => sum + node.gpuCount, 0)
   process.stdout.write(
-    `${scenario.nodes.length} simulated servers with ${gpus} GPUs (press Ctrl-C to stop them and their ` +
+    `${plural(scenario.nodes.length, 'simulated server')} with ${plural(gpus, 'GPU')} (press Ctrl-C to stop them and their ` +
       'tasks)\n',
   )
   for (const { name } of scenario.nodes.slice(0, LISTED))

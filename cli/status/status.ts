@@ -1,7 +1,7 @@
 /** `headroom status`: the cluster on one page. */
 import type { Readiness, Summary, Version } from '../../clients/typescript/client.ts'
 import { EXIT_FAILED, EXIT_OK } from '../../services/exit-codes.ts'
-import { percent, size } from '../output/figures.ts'
+import { percent, plural, size } from '../output/figures.ts'
 import { printOne, type Field } from '../output/table.ts'
 import { openClient, type CommandOptions } from '../command/session.ts'
 
@@ -79,7 +79,7 @@ export function summaryFields({
     ],
     ...(tasks.stopping === 0
       ? []
-      : ([['stopping', `${tasks.stopping} running tasks are stopping`]] as const)),
+      : ([['stopping', plural(tasks.stopping, 'running task')]] as const)),
     ...lateEndFields(tasks.ended_last_hour),
     ['pending', pendingLines(summary.pending_by_reason)],
     [
@@ -89,8 +89,8 @@ export function summaryFields({
     ['committed', `${size(vram.committed_mib)} of ${size(vram.commit_limit_mib)}`],
     [
       'overcommit',
-      `${overcommit.default_percent}% (${overcommit.source}), ${overcommit.nodes_with_override} nodes ` +
-        'with an override',
+      `${overcommit.default_percent}% (${overcommit.source}), ` +
+        `${plural(overcommit.nodes_with_override, 'node')} with an override`,
     ],
     ['swaps', `${swaps.outs} out, ${swaps.ins} in since the controller started`],
     [
@@ -147,5 +147,5 @@ function conditionLines(nodes: Summary['nodes']): readonly string[] {
 /** Empty when no task failed or was lost. */
 function lateEndFields(ends: Summary['tasks']['ended_last_hour']): readonly Field[] {
   if (ends === null || ends.failed + ends.lost === 0) return []
-  return [['last hour', `${ends.failed} tasks failed, ${ends.lost} lost since ${ends.since}`]]
+  return [['last hour', `${plural(ends.failed, 'task')} failed, ${ends.lost} lost since ${ends.since}`]]
 }

@@ -10,7 +10,9 @@ import { copyFiles } from '../../services/files/copied-files.ts'
 import { createFolderFiles, FILES_FOLDER } from '../../services/files/folder-files.ts'
 import { UsageError } from '../../services/exit-codes.ts'
 import { readSettings } from '../../services/settings/settings.ts'
+import { plural } from '../output/figures.ts'
 import type { StoreOptions } from './store-access.ts'
+import { contentText } from './store-path.ts'
 
 /** The URL is not an argument, because every user of the host could read its password there. */
 export async function migrateStore(options: StoreOptions): Promise<void> {
@@ -26,14 +28,14 @@ export async function migrateStore(options: StoreOptions): Promise<void> {
   const { verdict, aside } = await migrateToPostgres(path, store, new Date(), async (to) => {
     const { complete, incomplete } = await copyFiles(files, to, openWorkdirs(path))
     if (complete.length > 0)
-      folders += `it also contains the uploaded folders of ${complete.length} open tasks\n`
+      folders += `it also contains the uploaded folders of ${plural(complete.length, 'open task')}\n`
     if (incomplete.length > 0)
       folders +=
-        `${incomplete.length} open tasks are missing files from their uploaded folders ` + `(${files.name})\n`
+        `files are missing from the uploaded folders (${files.name}) of ` +
+        `${plural(incomplete.length, 'open task')}\n`
   })
   process.stdout.write(
-    `${describePlace(place)} contains ${verdict.tasks} tasks, ${verdict.nodes} nodes and ${verdict.events} ` +
-      `events from ${path}\n${folders}the SQLite store is now at ${aside ?? path}\n` +
+    `${describePlace(place)} contains ${contentText(verdict)} from ${path}\n${folders}the SQLite store is now at ${aside ?? path}\n` +
       'to finish, set CONTROLLER_STORE_URL and start the controller with the same data folder\n',
   )
 }

@@ -11,6 +11,7 @@ import { verifyStore } from '../../controller/adapters/sqlite/verify.ts'
 import { EXIT_FAILED, EXIT_OK, UsageError } from '../../services/exit-codes.ts'
 import { createFolderFiles, FILES_FOLDER } from '../../services/files/folder-files.ts'
 import { copyFiles, type CopiedFiles } from '../../services/files/copied-files.ts'
+import { plural } from '../output/figures.ts'
 import { visible } from '../output/terminal-text.ts'
 import { openAccess, type StoreAccess, type StoreOptions } from './store-access.ts'
 
@@ -60,7 +61,7 @@ export async function backup(
   const filesKib = Math.ceil(copiedBytes / 1024)
   if (complete.length > 0)
     process.stdout.write(
-      `${filesNextTo(file)} (${filesKib} KiB): uploaded folders of ${complete.length} open tasks\n`,
+      `${filesNextTo(file)} (${filesKib} KiB): uploaded folders of ${plural(complete.length, 'open task')}\n`,
     )
   process.stdout.write(missingText(incomplete, filesOf(access)))
 }
@@ -106,21 +107,30 @@ export async function restore(file: string, options: RestoreCommandOptions): Pro
     files = await copied(from, to, backup, whatIsLeft)
   })
   process.stdout.write(
-    `${access.name} contains ${verdict.tasks} tasks, ${verdict.nodes} nodes and ${verdict.events} events ` +
-      `from ${backup}\n`,
+    `${access.name} contains ${contentText(verdict)} from ${backup}\n`,
   )
   if (aside !== null) process.stdout.write(`the previous store is now ${aside}\n`)
   if (access.path !== null) giveToOwnerOf(access.dataDir, filesOf(access))
   const { complete, incomplete } = files
   if (complete.length > 0)
     process.stdout.write(
-      `${filesOf(access)} contains the uploaded folders of ${complete.length} open tasks\n`,
+      `${filesOf(access)} contains the uploaded folders of ${plural(complete.length, 'open task')}\n`,
     )
   process.stdout.write(missingText(incomplete, filesOf(access)))
   process.stdout.write(
     'the next controller starts in recovery: no task is placed, requeued or declared lost until every ' +
       'known node has reported\n',
   )
+}
+
+/** Returns `2 tasks, 1 node and 40 events`. */
+export function contentText(content: {
+  readonly tasks: number
+  readonly nodes: number
+  readonly events: number
+}): string {
+  const { tasks, nodes, events } = content
+  return `${plural(tasks, 'task')}, ${plural(nodes, 'node')} and ${plural(events, 'event')}`
 }
 
 /** Where uploaded files of tasks are. */
@@ -161,8 +171,8 @@ function missingText(incomplete: readonly OpenWorkdir[], folder: string): string
   const named = incomplete.slice(0, MAX_NAMED).map(({ taskId, name }) => `  ${taskId} ${visible(name)}`)
   const more = incomplete.length > MAX_NAMED ? [`  … and ${incomplete.length - MAX_NAMED} more`] : []
   const lines = [
-    `${incomplete.length} open tasks are missing files from their uploaded folders (${folder}) and cannot ` +
-      'start again. Cancel these tasks and submit them again:',
+    `Files are missing from the uploaded folders (${folder}) of ${plural(incomplete.length, 'open task')}. ` +
+      'Without these files, a task cannot start again: cancel it and submit it again.',
     ...named,
     ...more,
   ]
@@ -200,7 +210,7 @@ function lossLines({ backup, store, mark, events, isOtherHistory, lost }: Restor
   const lines = [
     events === 0
       ? 'lost    0 events'
-      : `lost    ${events} events, ${backup.eventSeq + 1} to ${backup.eventSeq + events}`,
+      : `lost    ${plural(events, 'event')}, ${backup.eventSeq + 1} to ${backup.eventSeq + events}`,
     to > backup.epoch ? `lost    changes of epochs ${backup.epoch} to ${to}` : `lost    0 epochs`,
   ]
   if (isOtherHistory)
@@ -212,11 +222,11 @@ function lossLines({ backup, store, mark, events, isOtherHistory, lost }: Restor
 function recordLines({ tasks, named, reopened, configRevisions }: LostRecords): readonly string[] {
   const more = tasks > named.length ? [`          … and ${tasks - named.length} more`] : []
   return [
-    `lost    ${tasks} tasks submitted since the backup`,
+    `lost    ${plural(tasks, 'task')} submitted since the backup`,
     ...named.map(({ id, name, state }) => `          ${id} ${state} ${visible(name)}`),
     ...more,
-    `lost    the results of ${reopened} tasks that ended since the backup`,
-    `lost    ${configRevisions} configuration revisions`,
+    `lost    the results of ${plural(reopened, 'task')} that ended since the backup`,
+    `lost    ${plural(configRevisions, 'configuration revision')}`,
   ]
 }
 
@@ -236,8 +246,7 @@ export async function verify(file: string | undefined, options: StoreOptions): P
   }
   const age = schema === SCHEMA_VERSION ? '' : ` (this program migrates it to ${SCHEMA_VERSION})`
   process.stdout.write(
-    `${name}: intact; schema ${schema}${age}, epoch ${epoch}, ${tasks} tasks, ${nodes} nodes, ${events} ` +
-      `events\n`,
+    `${name}: intact; schema ${schema}${age}, epoch ${epoch}, ${contentText({ tasks, nodes, events })}\n`,
   )
   return EXIT_OK
 }

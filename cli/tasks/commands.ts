@@ -58,7 +58,7 @@ export function addTask(program: Command, setExit: SetExit): void {
     'headroom task requeue train --confirm-fenced',
   ).action(calls(setExit, () => import('./tasks.ts'), 'taskRequeue'))
   withExamples(
-    task.command('schema').description('print the JSON Schema of the files of `run -f` and `apply -f`'),
+    task.command('schema').description('print the JSON Schema of task files (`run -f`, `apply -f`)'),
     'headroom task schema > task.schema.json',
   ).action(calls(setExit, () => import('../run/task-file.ts'), 'taskSchema'))
 }

@@ -1,7 +1,7 @@
 /** `headroom recovery …` and `headroom attempts …`. */
 import type { Attempt, HeadroomClient, Recovery } from '../../clients/typescript/client.ts'
 import { EXIT_OK, UsageError } from '../../services/exit-codes.ts'
-import { size } from '../output/figures.ts'
+import { plural, size } from '../output/figures.ts'
 import { printDone, printList, printOne, type Column, type Field } from '../output/table.ts'
 import { nodeNamed, openClient, type CommandOptions } from '../command/session.ts'
 
@@ -32,7 +32,7 @@ function fieldsOf(status: Recovery): readonly Field[] {
       'recovery',
       recovery === null
         ? 'none'
-        : `${recovery.reason} at ${recovery.since}, waiting for ${recovery.nodes_awaited.length} nodes`,
+        : `${recovery.reason} at ${recovery.since}, waiting for ${plural(recovery.nodes_awaited.length, 'node')}`,
     ],
     ['awaited', [...(recovery?.nodes_awaited ?? []), ...status.nodes_awaited_since_start]],
     ['store', `epoch ${store.epoch}, event ${store.event_seq}`],
@@ -45,7 +45,7 @@ function fieldsOf(status: Recovery): readonly Field[] {
       ),
     ],
     ['result unknown', status.result_unknown],
-    ['quarantined', `${status.quarantined_attempts} attempts`],
+    ['quarantined', plural(status.quarantined_attempts, 'attempt')],
   ]
 }
 

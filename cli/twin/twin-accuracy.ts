@@ -8,6 +8,7 @@ import type { Twin } from '../../clients/typescript/client.ts'
 import { CommandFailure, EXIT_FAILED, EXIT_OK } from '../../services/exit-codes.ts'
 import { cannotBeWritten, checkPlace, placeOf } from '../../services/output-file.ts'
 import { openClient, type CommandOptions, type ServerOption } from '../command/session.ts'
+import { plural } from '../output/figures.ts'
 import { printOne, type Field } from '../output/table.ts'
 
 const METRICS = ['queue_wait_s', 'starvation_percent', 'utilization_percent', 'swap_outs_per_hour'] as const
@@ -50,7 +51,7 @@ function linesOf(speeds: Twin['speeds']): string[] {
         : []),
     ])
   const more = speeds.length - SHOWN
-  return more > 0 ? [...lines, `and ${more} more nodes: use -o json to list all`] : lines
+  return more > 0 ? [...lines, `and ${plural(more, 'more node')}: use -o json to list all`] : lines
 }
 
 type Copies = Twin['speeds'][number]['methods'][number]['out']

@@ -91,7 +91,7 @@ describe.skipIf(whyNoNatsServer() !== null)('a channel into a task', { timeout: 
     }
     expect(await usage('exec', 'runs')).toContain('a command is required: headroom exec runs -- COMMAND')
     expect(await usage('exec', '-t', 'runs', '--', 'sh')).toContain(
-      '-t requires that standard input and output are a terminal',
+      '-t requires a terminal for standard input and output',
     )
     expect(await usage('port-forward', 'runs')).toContain("missing required argument 'port'")
     expect(await usage('port-forward', 'runs', '80:70000')).toContain('"80:70000" must be LOCAL:PORT or PORT')

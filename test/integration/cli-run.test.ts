@@ -202,14 +202,14 @@ describe('headroom run', { timeout: 300_000 }, () => {
     api.world.waitReason = 'GROUP_NOT_FOUND'
     const run = start(['--vram', '1Gi', 'x'])
     const id = await theTask(api.world)
-    await expect.poll(run.stderr).toContain('The task waits until the task or the cluster is changed')
+    await expect.poll(run.stderr).toContain('It cannot start until it or the cluster is changed')
     place(api.world, id)
     finish(api.world, id, 0)
     const { code, stderr } = await run.ended
     expect(code).toBe(0)
     expect(stderr).toBe(
       `headroom: task task-1 (${id.slice(0, 8)}): It needs 1024 MiB. ` +
-        'The task waits until the task or the cluster is changed. Press Ctrl-C to cancel the task.\n',
+        'It cannot start until it or the cluster is changed. Press Ctrl-C to cancel the task.\n',
     )
   })
 
@@ -218,7 +218,7 @@ describe('headroom run', { timeout: 300_000 }, () => {
     const never = await ran(['--vram', '1Gi', '--fail-if-never-fits', 'x'])
     expect(never).toMatchObject({ code: 1, stdout: '' })
     expect(never.stderr).toContain(
-      'headroom: cancelling the task: the task can never start (--fail-if-never-fits)\n',
+      'headroom: cancelling the task: it cannot start unless it or the cluster is changed (--fail-if-never-fits)\n',
     )
     expect(api.world.open.size).toBe(0)
     api.world.waitReason = 'HELD'

@@ -90,7 +90,7 @@ describe('a task file', () => {
       ['name: x\nvram: 1Gi\n', 'unknown field "vram"'],
       ['name: x\nvram_mib: much\n', 'vram_mib must be'],
       ['- a\n', 'fields of one task'],
-      ['vram_mib: 1Gi\n', 'requires a name'],
+      ['vram_mib: 1Gi\n', 'requires the field `name`'],
       ['name: x\nvram_mib: 1Gi\npriority: 9\n', 'priority'],
     ] as const)
       expect(await command('apply', '-f', write(folder, 'bad.yaml', text))).toMatchObject({

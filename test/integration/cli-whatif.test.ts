@@ -33,7 +33,7 @@ describe('headroom whatif', () => {
     const { code, stdout } = await headroom(['whatif', '--kubernetes', `${pods},${nodes}`, ...SMALL, ...more])
     expect(code).toBe(0)
     expect(stdout).toContain(
-      '1 nodes with 1 GPUs, 24,576 MiB of VRAM\n2 pods use GPUs, and 2 of them are running: 28,672 MiB',
+      '1 node with 1 GPU, 24,576 MiB of VRAM\n2 GPU pods (2 running): 28,672 MiB of VRAM',
     )
     expect(stdout).toMatch(/^50% /m)
     expect(readFileSync(scenario, 'utf8')).toContain('name: ml/a')

@@ -75,12 +75,12 @@ describe.skipIf(whyNoPostgres() !== null)('with a PostgreSQL server', () => {
     const moved = await headroom(['store', 'migrate', '--data-dir', dataDir], { env })
     expect([moved.code, moved.stdout], moved.stderr).toEqual([
       0,
-      expect.stringContaining('uploaded folders of 1 open tasks'),
+      expect.stringContaining('uploaded folders of 1 open task'),
     ])
     expect(await stored()).toEqual(both)
     const backup = join(dataDir, 'backup.db')
     const made = await headroom(['backup', backup, '--data-dir', dataDir], { env })
-    expect([made.code, made.stdout]).toEqual([0, expect.stringContaining('uploaded folders of 1 open tasks')])
+    expect([made.code, made.stdout]).toEqual([0, expect.stringContaining('uploaded folders of 1 open task')])
     await server.query('delete from headroom.uploaded_files')
     const restore = ['restore', backup, '--data-dir', dataDir]
     const shown = await headroom([...restore, '--dry-run'], { env })
@@ -89,7 +89,7 @@ describe.skipIf(whyNoPostgres() !== null)('with a PostgreSQL server', () => {
     const restored = await headroom([...restore, '--force'], { env })
     expect([restored.code, restored.stdout]).toEqual([
       0,
-      expect.stringMatching(/^postgres:.* contains the uploaded folders of 1 open tasks$/m),
+      expect.stringMatching(/^postgres:.* contains the uploaded folders of 1 open task$/m),
     ])
     expect(await stored()).toEqual(both)
   })

@@ -88,7 +88,7 @@ describe('the recovery commands after a restore', { timeout: 300_000 }, () => {
     await open(['n3'])
     const status = await run('recovery', 'status')
     expect(status.stdout).toMatch(/^placements +paused: RECOVERY$/m)
-    expect(status.stdout).toMatch(/^recovery +restored at .*, waiting for 1 nodes$/m)
+    expect(status.stdout).toMatch(/^recovery +restored at .*, waiting for 1 node$/m)
     expect(await get('/recovery')).toMatchObject({
       placements_paused: 'RECOVERY',
       recovery: { nodes_awaited: [nodeIdFromName('n3')] },

@@ -204,7 +204,7 @@ describe('a sweep of other fields over REST', () => {
     const { status, body } = await world.api.send('GET', `/simulations/${id}/report?format=csv`)
     expect([status, body.errors]).toEqual([
       400,
-      [{ pointer: '/format', detail: 'format of a run must be json' }],
+      [{ pointer: '/format', detail: 'the format must be json for a run' }],
     ])
     expect((await world.api.send('GET', '/simulations/nothing/report?format=csv')).status).toBe(404)
   })

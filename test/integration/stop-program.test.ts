@@ -65,7 +65,7 @@ describe.skipIf(whyNoNatsServer() !== null)(
     it('is killed at once by a second Ctrl-C', async () => {
       const running = await run('twice', 30)
       running.process.kill('SIGINT')
-      await running.says(/press Ctrl-C again to kill it at once/)
+      await running.says(/press Ctrl-C again to kill it immediately/)
       running.process.kill('SIGINT')
       expect(await running.ended).toBe(130)
       expect(isSaved('twice')).toBe(false)

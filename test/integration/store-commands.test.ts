@@ -73,7 +73,7 @@ describe('headroom verify', { timeout: 300_000 }, () => {
     const { dataDir } = await aStore()
     const { code, stdout, stderr } = await headroom(['verify', '--data-dir', dataDir])
     expect([code, stderr]).toEqual([0, ''])
-    expect(stdout).toMatch(/: intact; schema \d+, epoch 7, 3 tasks, 1 nodes, 2 events\n$/)
+    expect(stdout).toMatch(/: intact; schema \d+, epoch 7, 3 tasks, 1 node and 2 events\n$/)
   })
 
   it('exits with 1 and one line per problem', async () => {
@@ -303,12 +303,12 @@ describe('uploaded folders of open tasks', { timeout: 300_000 }, () => {
     const [, bobs = ''] = ['alice', 'bob'].map((owner) => join(dataDir, 'files', folderOfOwner(owner)))
     writeFileSync(join(bobs, sha(data)), 'y'.repeat(5_000))
     const copy = join(folder, 'incomplete.db')
-    const says = /1 open tasks are missing files from their uploaded folders .*\n  task-2 /s
+    const says = /Files are missing from the uploaded folders .* of 1 open task\..*\n  task-2 /s
     const made = await headroom(['backup', copy, '--data-dir', dataDir])
     expect([made.code, made.stdout]).toEqual([0, expect.stringMatching(says)])
     rmSync(`${copy}.files`, { recursive: true })
     const elsewhere = join(folder, 'elsewhere-incomplete')
-    const both = /2 open tasks are missing files from their uploaded folders .*\n  task-1 .*\n  task-2 /s
+    const both = /Files are missing from the uploaded folders .* of 2 open tasks\..*\n  task-1 .*\n  task-2 /s
     const dry = await headroom(['restore', copy, '--data-dir', elsewhere, '--dry-run'])
     expect([dry.code, dry.stdout]).toEqual([0, expect.stringMatching(both)])
     expect(existsSync(join(elsewhere, 'files'))).toBe(false)

@@ -128,7 +128,7 @@ describe.skipIf(whyNot !== null)('a sweep over a broker', () => {
     expect(refused.output()).toMatch(
       new RegExp(
         /this worker runs headroom [\d.]+.*, but the sweep other was started by headroom 9\.9\.9\. /.source +
-          /Their results may differ, so the worker does not take part/.source,
+          /Their results may differ, so this worker does not execute runs of the sweep/.source,
       ),
     )
     const again = await stream.next(JOBS, WORKERS, 5_000)

@@ -194,7 +194,7 @@ describe.skipIf(whyNoControlPlane('kube-scheduler') !== null)('With the schedule
     expect([doctor.code, doctor.stderr]).toEqual([1, ''])
     expect(doctor.stdout).toMatch(/ok +kubernetes +v1\.36/)
     expect(doctor.stdout).toMatch(/ok +GPUNode +has every field/)
-    expect(doctor.stdout).toMatch(/ok +admission +a test pod received its gate/)
+    expect(doctor.stdout).toMatch(/ok +admission +the webhook set the gate/)
     expect(doctor.stdout).toMatch(/fail +agent of one +No agent reports/)
     expect(doctor.stdout).toMatch(/fail +scheduler +there is no Deployment headroom-scheduler/)
     await addPod('stuck', '24Gi', 'one')

@@ -169,7 +169,7 @@ describe.skipIf(CHROMIUM === null)('groups and events', () => {
     expect(ids).toEqual(shown.map(({ seq }) => seq))
     expect(ids.length).toBeLessThanOrEqual(150)
     await page.goto(`${ui.url}/events?task=there-is-none`)
-    await page.getByRole('alert').getByText('must be the id or name of a task').waitFor()
+    await page.getByRole('alert').getByText('must be the ID or name of a task').waitFor()
     await page.goto(`${ui.url}/events?kind=duplicate_node`)
     await page.getByText('No matching events.').waitFor()
     await page.context().close()

@@ -118,7 +118,7 @@ describe('a filter', () => {
       const answer = await world.api.send('GET', path)
       expect(answer).toMatchObject({ status: 400, body: { errors: [{ pointer: '/node' }] } })
       expect(answer.body.detail).toContain(
-        `2 nodes are named "node-aa"; send the id of one: ${OTHER_ID}, ${TWIN_ID}`,
+        `2 nodes are named "node-aa"; send the ID of one: ${OTHER_ID}, ${TWIN_ID}`,
       )
     },
   )

@@ -50,7 +50,7 @@ test('`headroom status` names node conditions and recent failures, and omits emp
   await api.send('POST', `/nodes/${NODE_ID}/cordon`)
   world.addEvent('task_finished', { data: { state: 'lost' } })
   world.now += 1
-  expect((await fields()).get('nodes')).toEqual(['1 of 1 up, 1 of 1 GPUs', '1 need attention: 1 cordoned'])
+  expect((await fields()).get('nodes')).toEqual(['1 of 1 up, 1 of 1 GPUs', '1 needs attention: 1 cordoned'])
   expect((await fields()).get('last hour')).toBe('0 tasks failed, 1 lost since 2026-01-02T02:04:05.679Z')
   await api.app.close()
 })

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { createClient } from '../../clients/typescript/client.ts'
 import { askedApi, askedServer, deadAddress } from '../support/asked.ts'
 
-const NO_LEADER = JSON.stringify({ code: 'no_leader', detail: 'No controller leads.' })
+const NO_LEADER = JSON.stringify({ code: 'no_leader', detail: 'No controller is the leader.' })
 const noLeader: RequestListener = (_request, response) => {
   response.writeHead(503, { 'content-type': 'application/problem+json', 'retry-after': '0' })
   response.end(NO_LEADER)

@@ -54,7 +54,7 @@ describe('a handover', () => {
   })
 
   test.each([
-    ['no leader', { leader: null, epoch: 7, standbys: [READY] }, null, 'No controller leads'],
+    ['no leader', { leader: null, epoch: 7, standbys: [READY] }, null, 'No controller is the leader'],
     ['the leader itself', viewWith(READY), 'head-1', 'head-1 leads already.'],
     ['no standby', viewWith(), null, 'No standby is available.'],
     ['an unknown name', viewWith(READY), 'x', 'x is not a standby. Standbys: head-2.'],

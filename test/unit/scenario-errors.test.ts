@@ -365,8 +365,8 @@ describe('a workload with an error', () => {
       '  - { generate: poisson, rate_per_hour: 1, until: 1h, vram_mib: 1 }',
     ]
     expect(problemsOf(`${HEAD}workload:\n${items.join('\n')}`)).toEqual([
-      '6:19 workload[1].task.id: a is the id of workload[0], too; each needs its own',
-      '7:19 workload[2].task.id: is an id that the generated tasks of g4 have, too',
+      '6:19 workload[1].task.id: a is the ID of workload[0], too; each needs its own',
+      '7:19 workload[2].task.id: is an ID that the generated tasks of g4 have, too',
       '9:5 workload[4].name: g4 is the name of workload[3], too; each needs its own',
     ])
   })

@@ -396,7 +396,7 @@ describe('a trace', () => {
       /clash\.jsonl: id: a is the id of a task of the workload/,
     )
     await expect(tasksOf(['trace: clash.jsonl', `${POISSON}, vram_mib: 1`])).rejects.toThrow(
-      /g1-3 is an id that the generated tasks of g1 have/,
+      /g1-3 is an ID that the generated tasks of g1 have/,
     )
     await expect(
       tasksOf(['trace: clash.jsonl', `${POISSON}, name: other, vram_mib: 1`]),

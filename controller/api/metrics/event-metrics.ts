@@ -59,7 +59,7 @@ export function createEventMetrics(
   })
   const wakes = new Histogram({
     name: 'headroom_wake_seconds',
-    help: 'Time from when a swapped-out task wants the GPU until it is resident.',
+    help: 'Time from the moment a swapped-out task wants the GPU until it is resident.',
     bounds: WAKE_SECONDS,
   })
   const parts = new Histogram({

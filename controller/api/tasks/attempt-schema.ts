@@ -80,7 +80,7 @@ const AheadNodeSchema = Type.Object({
   name: textOrNull('Node name in its hello message; null: unknown'),
   reason: oneOf(BEHIND_REASONS),
   epoch: count('Highest epoch that the node has accepted'),
-  controller: textOrNull('Controller process with that epoch'),
+  controller: textOrNull('ID of the controller process with that epoch'),
   event_seq: count('Number of the last event that the node has reported'),
   since: instant('Time of the report'),
 })
@@ -105,8 +105,8 @@ export const RecoverySchema = Type.Object({
   nodes_heard: count('Number of nodes that have reported since the start'),
   store: Type.Object(
     {
-      epoch: count('Epoch of this controller; each start, restore and accepted loss increases it'),
-      controller: Type.String({ description: 'Process of this controller' }),
+      epoch: count('Epoch of this controller; every start and every restore increases it'),
+      controller: Type.String({ description: 'ID of this controller process' }),
       event_seq: count('Number of the last event'),
     },
     { description: 'Position of the store, compared with the positions of the nodes' },

@@ -152,7 +152,7 @@ describe('explain', () => {
     const [first, own] = [written(), written()]
     const how = { namespace: 'default', output: 'table' as const, now: NOW }
     await explainPod(api, 'first', { ...how, out: first })
-    expect(first.text).toContain('one GPU, class of the PriorityClass urgent, ')
+    expect(first.text).toContain('one GPU, the class of PriorityClass urgent, ')
     expect(first.text).toContain('you do not have permission to read nodes, GPUNodes and the namespace')
     await explainPod(api, 'own', { ...how, out: own })
     expect(own.text).toContain('one GPU, P1, ')
@@ -441,7 +441,7 @@ describe('release', () => {
     await world.api.create(MUTATING_WEBHOOKS, configuration as unknown as KubeObject)
     await expect(released('train')).rejects.toThrow('Remove the label gpu-runtime from the pod template')
     await world.api.delete(MUTATING_WEBHOOKS, { name: 'headroom-admission' })
-    expect(await released('train')).toContain('ReplicaSet train creates a plain pod')
+    expect(await released('train')).toContain('ReplicaSet train replaces it with a plain pod')
     await expect(world.pod('train')).rejects.toThrow('not found')
   })
 
