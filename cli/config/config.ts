@@ -131,14 +131,8 @@ export function impactFields(impact: Impact): readonly Field[] {
     ],
     ['schedulable', change(before.effective_schedulable_mib, after.effective_schedulable_mib)],
     ['over the limit', change(before.over_committed_mib, after.over_committed_mib)],
-    [
-      'below the reserve',
-      change(before.reserve_deficit_mib, after.reserve_deficit_mib),
-    ],
-    [
-      'affected GPUs',
-      `${impact.gpu_over_count} over the limit or below the reserve after the change`,
-    ],
+    ['below the reserve', change(before.reserve_deficit_mib, after.reserve_deficit_mib)],
+    ['affected GPUs', `${impact.gpu_over_count} over the limit or below the reserve after the change`],
     ['immediately', cycleWords(impact)],
     [
       'would fit',

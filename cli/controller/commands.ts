@@ -29,9 +29,7 @@ export function addServe(program: Command): void {
 export function addLive(program: Command, setExit: SetExit): void {
   program
     .command('live')
-    .description(
-      'try Headroom on this machine: run a broker, a controller and GPU servers as real processes',
-    )
+    .description('try Headroom on this machine: run a broker, a controller and GPU servers as real processes')
     .option('--servers <n>', 'number of servers', whole(1, 64), 4)
     .option('--gpus <n>', 'declared GPUs per server', whole(1, 16), 1)
     .option('--vram <size>', 'declared VRAM of each GPU', mib(1, MAX_VRAM_MIB), 24_576)

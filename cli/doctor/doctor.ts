@@ -153,8 +153,11 @@ async function brokerCheck(url: URL): Promise<Check> {
         `${info.version}, ${info.auth_required === true ? 'with' : 'without'} authentication`,
     )
   } catch (error) {
-    return fail('broker', `${where}: ${errorText(error)}`, `start nats-server at this address, or ` +
-      `correct ${VARIABLE}`)
+    return fail(
+      'broker',
+      `${where}: ${errorText(error)}`,
+      `start nats-server at this address, or ` + `correct ${VARIABLE}`,
+    )
   }
 }
 

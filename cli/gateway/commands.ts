@@ -34,8 +34,10 @@ export function addGateway(program: Command, setExit: SetExit): void {
           .default(60_000, '60s'),
       )
       .option('--max-held <n>', 'maximum number of waiting requests per endpoint', whole(1, 10_000), 100)
-      .option('--same-host', 'allow --host-name to be localhost or a host name of the controller ' +
-        '(unsafe; for tests only)'),
+      .option(
+        '--same-host',
+        'allow --host-name to be localhost or a host name of the controller ' + '(unsafe; for tests only)',
+      ),
     'headroom gateway --host-name models.example.org --listen 0.0.0.0:30081 --token-file gateway.token',
   ).action(calls(setExit, () => import('./gateway.ts'), 'gateway'))
 }

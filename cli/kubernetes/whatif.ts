@@ -119,9 +119,7 @@ function summaryOf({ nodes, pods, notes }: ClusterPlan): readonly string[] {
   const wholeGpus = whole.reduce((sum, pod) => sum + pod.gpus, 0)
   const ofPods =
     `${plural(pods.length, 'GPU pod')} (${running} running): ${grouped(neededMib)} MiB of VRAM` +
-    (whole.length === 0
-      ? ''
-      : `, and ${plural(wholeGpus, 'whole GPU')} for ${plural(whole.length, 'pod')}`)
-  const ofNodes = `${plural(nodes.length, 'node')} with ${plural(gpus, 'GPU')}, ${grouped(vramMib)} MiB of VRAM`
-  return [ofNodes, ofPods, ...notes]
+    (whole.length === 0 ? '' : `, and ${plural(wholeGpus, 'whole GPU')} for ${plural(whole.length, 'pod')}`)
+  const total = `${plural(gpus, 'GPU')}, ${grouped(vramMib)} MiB of VRAM`
+  return [`${plural(nodes.length, 'node')} with ${total}`, ofPods, ...notes]
 }

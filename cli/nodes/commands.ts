@@ -53,8 +53,11 @@ export function addNode(program: Command, setExit: SetExit): void {
     )
       .argument('<node>', 'name or ID')
       .option('--requeue', 'stop tasks with on_node_loss=requeue, and requeue them to start on other nodes')
-      .option('--after <time>', 'with --requeue: time for tasks to finish before they are ' +
-        'stopped', timeWithin(0, 604_800_000)),
+      .option(
+        '--after <time>',
+        'with --requeue: time for tasks to finish before they are ' + 'stopped',
+        timeWithin(0, 604_800_000),
+      ),
     'headroom node drain a100-1',
     'headroom node drain a100-1 --requeue --after 1h',
   ).action(calls(setExit, () => import('./nodes.ts'), 'nodeDrain'))

@@ -21,8 +21,8 @@ export interface ApplyOptions extends CommandOptions {
 export async function apply({ file, dryRun = false, output, ...server }: ApplyOptions): Promise<number> {
   const request = readTaskFile(file)
   const { name } = request
-  if (name === undefined) throw new UsageError(`${file}: \`apply\` requires the field \`name\` to find ` +
-    `the task`)
+  if (name === undefined)
+    throw new UsageError(`${file}: \`apply\` requires the field \`name\` to find ` + `the task`)
   const client = openClient(server)
   const [open, second] = await openTasksNamed(client, name)
   if (second !== undefined)

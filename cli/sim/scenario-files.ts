@@ -17,8 +17,9 @@ export function scenarioFiles(): string[] {
 export function checkedScenarioFiles(): string[] {
   const files = scenarioFiles().filter((file) => existsSync(expectedFileOf(file)) || assertsSomething(file))
   if (files.length === 0)
-    throw new UsageError(`no ${SCENARIO_FILES} here has assertions or a recorded digest: specify the ` +
-      `scenarios to check`)
+    throw new UsageError(
+      `no ${SCENARIO_FILES} here has assertions or a recorded digest: specify the ` + `scenarios to check`,
+    )
   return files
 }
 

@@ -52,8 +52,8 @@ export async function simServe(file: string, options: SimServeOptions): Promise<
   fleet.start()
   const gpus = scenario.nodes.reduce((sum, node) => sum + node.gpuCount, 0)
   process.stdout.write(
-    `${plural(scenario.nodes.length, 'simulated server')} with ${plural(gpus, 'GPU')} (press Ctrl-C to stop them and their ` +
-      'tasks)\n',
+    `${plural(scenario.nodes.length, 'simulated server')} with ${plural(gpus, 'GPU')} ` +
+      '(press Ctrl-C to stop them and their tasks)\n',
   )
   for (const { name } of scenario.nodes.slice(0, LISTED))
     process.stdout.write(`  ${name}  ${nodeIdFromName(name)}\n`)

@@ -178,7 +178,7 @@ function refusalOf(job: JobMessage, build: BuildIdentity): string | null {
   return (
     `this worker runs headroom ${nameOf(build)}, but the sweep ${job.sweep} was started by ` +
     `headroom ${nameOf(job)}. Their results may differ, so this worker does not execute runs of the ` +
-      `sweep. Use the same ` +
+    `sweep. Use the same ` +
     'version for both.'
   )
 }

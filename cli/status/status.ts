@@ -77,9 +77,7 @@ export function summaryFields({
       `${lists.running} running, ${lists.pending} pending, ${lists.completed} ended (${states.failed} ` +
         `failed, ${states.lost} lost)`,
     ],
-    ...(tasks.stopping === 0
-      ? []
-      : ([['stopping', plural(tasks.stopping, 'running task')]] as const)),
+    ...(tasks.stopping === 0 ? [] : ([['stopping', plural(tasks.stopping, 'running task')]] as const)),
     ...lateEndFields(tasks.ended_last_hour),
     ['pending', pendingLines(summary.pending_by_reason)],
     [
@@ -141,7 +139,9 @@ function conditionLines(nodes: Summary['nodes']): readonly string[] {
   const words = CONDITIONS.filter((condition) => nodes[condition] > 0).map(
     (condition) => `${nodes[condition]} ${condition}`,
   )
-  return nodes.attention === 0 ? [] : [`${nodes.attention} ${nodes.attention === 1 ? 'needs' : 'need'} attention: ${words.join(', ')}`]
+  return nodes.attention === 0
+    ? []
+    : [`${nodes.attention} ${nodes.attention === 1 ? 'needs' : 'need'} attention: ${words.join(', ')}`]
 }
 
 /** Empty when no task failed or was lost. */

@@ -35,7 +35,8 @@ export async function migrateStore(options: StoreOptions): Promise<void> {
         `${plural(incomplete.length, 'open task')}\n`
   })
   process.stdout.write(
-    `${describePlace(place)} contains ${contentText(verdict)} from ${path}\n${folders}the SQLite store is now at ${aside ?? path}\n` +
+    `${describePlace(place)} contains ${contentText(verdict)} from ${path}\n${folders}` +
+      `the SQLite store is now at ${aside ?? path}\n` +
       'to finish, set CONTROLLER_STORE_URL and start the controller with the same data folder\n',
   )
 }

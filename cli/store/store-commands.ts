@@ -15,11 +15,7 @@ export function addStoreCommands(program: Command, setExit: SetExit): void {
         ),
     )
       .argument('<target>', 'a new file, or a folder in which the copy is named after the current time')
-      .option(
-        '--keep <n>',
-        'if the target is a folder: number of newest copies to keep',
-        whole(1, 10_000),
-      ),
+      .option('--keep <n>', 'if the target is a folder: number of newest copies to keep', whole(1, 10_000)),
     'headroom backup /backup/headroom.db',
     'headroom backup /backup/ --keep 7   # from cron, every night',
   ).action(async (target: string, options: StoreOptions & { readonly keep?: number }) => {

@@ -106,9 +106,7 @@ export async function restore(file: string, options: RestoreCommandOptions): Pro
   const { verdict, aside } = await access.restore(backup, options.force ?? false, async (to) => {
     files = await copied(from, to, backup, whatIsLeft)
   })
-  process.stdout.write(
-    `${access.name} contains ${contentText(verdict)} from ${backup}\n`,
-  )
+  process.stdout.write(`${access.name} contains ${contentText(verdict)} from ${backup}\n`)
   if (aside !== null) process.stdout.write(`the previous store is now ${aside}\n`)
   if (access.path !== null) giveToOwnerOf(access.dataDir, filesOf(access))
   const { complete, incomplete } = files
@@ -214,8 +212,9 @@ function lossLines({ backup, store, mark, events, isOtherHistory, lost }: Restor
     to > backup.epoch ? `lost    changes of epochs ${backup.epoch} to ${to}` : `lost    0 epochs`,
   ]
   if (isOtherHistory)
-    lines.unshift('lost    all changes that exist only in the store: store and backup have different ' +
-      'histories')
+    lines.unshift(
+      'lost    all changes that exist only in the store: store and backup have different ' + 'histories',
+    )
   return [...lines, ...(lost === null ? [] : recordLines(lost))]
 }
 

@@ -32,8 +32,11 @@ function addAttempts(program: Command, setExit: SetExit): void {
   const attempts = program.command('attempts').description('running attempts that are missing from the store')
   withExamples(
     remote(
-      attempts.command('list').description('list the running attempts that are missing from the store, ' +
-        'with the records of their servers'),
+      attempts
+        .command('list')
+        .description(
+          'list the running attempts that are missing from the store, ' + 'with the records of their servers',
+        ),
     ),
     'headroom attempts list -o wide',
   ).action(calls(setExit, () => import('./recovery.ts'), 'attemptsList'))

@@ -32,7 +32,8 @@ function fieldsOf(status: Recovery): readonly Field[] {
       'recovery',
       recovery === null
         ? 'none'
-        : `${recovery.reason} at ${recovery.since}, waiting for ${plural(recovery.nodes_awaited.length, 'node')}`,
+        : `${recovery.reason} at ${recovery.since}, waiting for ` +
+          `${plural(recovery.nodes_awaited.length, 'node')}`,
     ],
     ['awaited', [...(recovery?.nodes_awaited ?? []), ...status.nodes_awaited_since_start]],
     ['store', `epoch ${store.epoch}, event ${store.event_seq}`],

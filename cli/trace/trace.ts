@@ -76,7 +76,7 @@ export function addTraceCommands(program: Command, setExit: (code: number) => vo
 /** Options that only some formats accept (`options` of an importer). */
 function addFormatOptions(command: Command): void {
   command
-    .option('--nodes <file>', "openb: node list of the cluster")
+    .option('--nodes <file>', 'openb: node list of the cluster')
     .option('--columns <field=column,…>', 'csv: column of each field')
     .option('--delimiter <char>', 'csv: separator of cells, one character or tab', delimiter)
     .addOption(new Option('--time-unit <unit>', 'csv: unit of times without a unit').choices(TIME_UNITS))

@@ -188,7 +188,8 @@ export class TaskPlaces {
     if (id === null) {
       const { from, to } = identity.ids
       throw new Error(
-        `all user IDs of --task-uids ${from}-${to} are in use by attempts or processes. Choose a larger range.`,
+        `all user IDs of --task-uids ${from}-${to} are in use by attempts or processes. ` +
+          'Choose a larger range.',
       )
     }
     return identity.kind === 'task_user'

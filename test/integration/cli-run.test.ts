@@ -218,7 +218,8 @@ describe('headroom run', { timeout: 300_000 }, () => {
     const never = await ran(['--vram', '1Gi', '--fail-if-never-fits', 'x'])
     expect(never).toMatchObject({ code: 1, stdout: '' })
     expect(never.stderr).toContain(
-      'headroom: cancelling the task: it cannot start unless it or the cluster is changed (--fail-if-never-fits)\n',
+      'headroom: cancelling the task: it cannot start unless it or the cluster is changed ' +
+        '(--fail-if-never-fits)\n',
     )
     expect(api.world.open.size).toBe(0)
     api.world.waitReason = 'HELD'

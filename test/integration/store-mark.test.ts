@@ -305,7 +305,8 @@ describe('headroom restore', { timeout: 300_000 }, () => {
     )
     expect(whole.stdout).toContain('lost    2 events, 3 to 4\n')
     expect(whole.stdout).toContain(
-      'lost    2 tasks submitted since the backup\n          task-2 pending train 2\n          task-3 pending train 3\n',
+      'lost    2 tasks submitted since the backup\n          task-2 pending train 2\n' +
+        '          task-3 pending train 3\n',
     )
     expect(whole.stdout).toMatch(/nothing was changed\n$/)
     expect(filesOf(data)).toEqual(before)

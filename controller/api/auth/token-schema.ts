@@ -31,7 +31,8 @@ export const NewTokenSchema = closed(
   {
     name: Type.String({
       pattern: TOKEN_NAME_PATTERN,
-      description: 'Owner of the tasks and author of the changes that are made with the token; several ' +
+      description:
+        'Owner of the tasks and author of the changes that are made with the token; several ' +
         'tokens may share a name',
       'x-allowed': TOKEN_NAME_RANGE,
     }),

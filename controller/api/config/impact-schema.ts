@@ -75,15 +75,20 @@ const PendingImpactSchema = Type.Object({
 const NextCycleSchema = Type.Object({
   starts: count('Pending tasks that would start immediately'),
   starts_after_swaps: count('Pending tasks that would start after other tasks are swapped out for them'),
-  task_ids: list(Type.String(), { description: 'IDs of the pending tasks that would start, immediately ' +
-    'or after swaps, in order of submission; at most 20' }),
+  task_ids: list(Type.String(), {
+    description:
+      'IDs of the pending tasks that would start, immediately ' +
+      'or after swaps, in order of submission; at most 20',
+  }),
   swap_outs: count('Placed tasks that would be swapped out, for any reason'),
   swap_out_mib: mib('VRAM of these tasks on all their GPUs'),
 })
 
 const ImpactSchema = Type.Object({
-  total: Type.Object({ before: FiguresSchema, after: FiguresSchema }, { description:
-    'Totals over all GPUs' }),
+  total: Type.Object(
+    { before: FiguresSchema, after: FiguresSchema },
+    { description: 'Totals over all GPUs' },
+  ),
   nodes: list(NodeImpactSchema, {
     description: 'Nodes that would change, largest change of the limit first; at most 20',
   }),

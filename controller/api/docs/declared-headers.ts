@@ -23,7 +23,7 @@ const HEADERS = {
   'Headroom-Not-Leading': {
     description:
       'Only between controllers: the request had Headroom-Forwarded, but this controller is not the ' +
-        'leader and has not executed it',
+      'leader and has not executed it',
     schema: { type: 'string', enum: ['1'] },
   },
   Location: { description: 'Path of the new resource, or target of a redirect', schema: TEXT },
@@ -51,7 +51,7 @@ const REQUEST_HEADERS = {
   'Idempotency-Key': 'For POST /tasks: a repeated request with the same key does not create a second task',
   'If-Match':
     'For changes to settings: the change is refused (412) if the ETag of the settings has changed or, ' +
-      'with `*`, if the resource does not exist',
+    'with `*`, if the resource does not exist',
   'If-None-Match': '`*`, for PUT /groups/{group_id}: the request is refused (412) if the group exists',
   'Last-Event-ID': 'For a stream: continues after this event; 410 if later events are no longer stored',
   'Headroom-Forwarded':

@@ -10,7 +10,7 @@ export const GroupIdSchema = Type.String({
   pattern: GROUP_ID_PATTERN,
   'x-allowed':
     'a name of 1 to 200 letters, digits, spaces, dots, dashes and underscores, starting with a letter or ' +
-      'digit and not ending with a space',
+    'digit and not ending with a space',
 })
 
 const description = Type.Optional(Type.String({ maxLength: 1000, default: '' }))

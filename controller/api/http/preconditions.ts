@@ -58,8 +58,8 @@ export function refuseConditions(headers: Conditions): void {
 
 function refuseTags({ 'if-match': ifMatch, 'if-none-match': ifNoneMatch }: Conditions): void {
   const why = 'the resource has no ETag. Omit the header'
-  if (ifMatch !== undefined && !isAny(ifMatch)) throw invalidField('/If-Match',
-    `the header If-Match cannot be used: ${why}`)
+  if (ifMatch !== undefined && !isAny(ifMatch))
+    throw invalidField('/If-Match', `the header If-Match cannot be used: ${why}`)
   if (ifNoneMatch !== undefined && !isAny(ifNoneMatch))
     throw invalidField('/If-None-Match', `the header If-None-Match cannot be used: ${why}`)
 }

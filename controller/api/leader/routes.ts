@@ -28,7 +28,7 @@ const resignLeader = operation(
     description:
       'The leader finishes its requests, ends its term and continues as a standby. It responds before ' +
       'the handover is complete: the handover has succeeded when GET /leader returns a higher epoch. The ' +
-        'request is refused if no standby is within 5 s of the leader.',
+      'request is refused if no standby is within 5 s of the leader.',
     tags: ['service'],
     body: ResignBodySchema,
     response: { 202: LeaderSchema },

@@ -18,8 +18,9 @@ const StandbySchema = Type.Object({
   version: Type.String({ description: 'Software version' }),
   may_lead: Type.Boolean({ description: 'CONTROLLER_MAY_LEAD' }),
   seen_ms_ago: count('Time since the standby was last seen, ms; it reports every second'),
-  lag_ms: countOrNull('Lag behind the leader when the standby was last seen, ms; null: it has not loaded ' +
-    'the state yet'),
+  lag_ms: countOrNull(
+    'Lag behind the leader when the standby was last seen, ms; null: it has not loaded ' + 'the state yet',
+  ),
   not_ready: oneOfOrNull(NOT_READY, 'Why the standby cannot take over; null: it can take over'),
 })
 

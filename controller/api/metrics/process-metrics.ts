@@ -80,10 +80,10 @@ function addProcess(metrics: Metrics): void {
     gauge('process_resident_memory_bytes', 'Resident memory.', () => process.memoryUsage.rss()),
     gauge('process_start_time_seconds', 'Start time of the process, since the Unix epoch.', () => startedAt),
     gauge('process_open_fds', 'Open file descriptors.', openFiles),
-    gauge('nodejs_heap_size_used_bytes', "Memory used in the V8 heap.", () => process.memoryUsage().heapUsed),
+    gauge('nodejs_heap_size_used_bytes', 'Memory used in the V8 heap.', () => process.memoryUsage().heapUsed),
     gauge(
       'nodejs_external_memory_bytes',
-      "Memory of buffers and bindings outside the V8 heap.",
+      'Memory of buffers and bindings outside the V8 heap.',
       () => process.memoryUsage().external,
     ),
   )

@@ -108,7 +108,7 @@ const drainNode = operation(
     summary: 'Drain a node: stop new placements, and let its tasks end or move',
     description:
       'The node is cordoned; uncordon ends the drain. Tasks end on their own; with requeue=true, tasks ' +
-        'whose on_node_loss is requeue are stopped after `after_seconds` and wait for another node. ' +
+      'whose on_node_loss is requeue are stopped after `after_seconds` and wait for another node. ' +
       '`drain.tasks_left` is the number of remaining tasks.',
     tags: ['nodes'],
     params: NodePathSchema,

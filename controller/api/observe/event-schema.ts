@@ -99,8 +99,8 @@ export const EventStreamQuerySchema = closed({
   summary: Type.Optional(
     Type.Boolean({
       default: false,
-      description: 'Also send a `summary` event once per second, with the body of /summary and without ' +
-        'an `id`',
+      description:
+        'Also send a `summary` event once per second, with the body of /summary and without ' + 'an `id`',
     }),
   ),
 })
@@ -110,6 +110,6 @@ export const EventStreamSchema = Type.String({
   [MEDIA_TYPE]: 'text/event-stream',
   description:
     'Server-sent events of the type `event`: `id` is the seq, and `data` is an Event as JSON. A message ' +
-      'that has only an `id` advances the position of the client. A comment is sent every 15 s. To ' +
+    'that has only an `id` advances the position of the client. A comment is sent every 15 s. To ' +
     'resume after a disconnect, send Last-Event-ID',
 })

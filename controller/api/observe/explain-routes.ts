@@ -113,8 +113,10 @@ function sentenceFor({ state, residency, wait, placement, end_reason }: TaskBody
 
 function wishOf({ can_signal: canSignal }: PlacementBody): string {
   if (canSignal) return 'and does not want the GPU.'
-  return 'and cannot signal that it wants the GPU. It is swapped in for a probe when VRAM is free on its ' +
+  return (
+    'and cannot signal that it wants the GPU. It is swapped in for a probe when VRAM is free on its ' +
     'GPUs.'
+  )
 }
 
 type Parts = Pick<ExplanationBody, 'verdicts' | 'would_fit_if' | 'victim'>

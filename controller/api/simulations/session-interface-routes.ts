@@ -68,7 +68,7 @@ function schemaOf(method: (typeof METHODS)[number]) {
         summary: `${method} request to the REST API of the controller in a session`,
         description:
           'Routes, roles and responses are the same as in the REST API of the live controller. The owner ' +
-            'of the session has at least the role `operator` in it.',
+          'of the session has at least the role `operator` in it.',
         tags: ['simulations'],
         params: SimulationPathSchema,
         querystring: {},

@@ -103,8 +103,8 @@ function problemOf(refusal: SimulationRefusal): ApiProblem {
       return invalidFields(
         refusal.problems.map(({ line, column, path, detail }) => ({
           pointer: '/scenario',
-          detail: `line ${line}, column ${column} of the scenario: ` +
-            `${path === '' ? '' : `${path}: `}${detail}`,
+          detail:
+            `line ${line}, column ${column} of the scenario: ` + `${path === '' ? '' : `${path}: `}${detail}`,
         })),
       )
     case 'invalid_fault':

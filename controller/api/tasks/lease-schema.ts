@@ -10,7 +10,7 @@ export const KeepaliveSchema = closed(
       Type.Boolean({
         description:
           'true: the task wants the GPU; false: it may be swapped out after the idle period; absent: the ' +
-            'GPU server measures the GPU use of the process of the lease',
+          'GPU server measures the GPU use of the process of the lease',
       }),
     ),
   },

@@ -14,7 +14,7 @@ export const LogSchema = Type.Object(
     offset: count(
       'Position of the data in the output, in bytes. If the server no longer has the output at the ' +
         'requested offset, the position is later. If the requested offset is beyond the end, the ' +
-          'position is the end, and no data is returned',
+        'position is the end, and no data is returned',
     ),
     next_offset: count('Send it as `offset` to continue'),
     data: Type.String({ description: 'Bytes, in base64' }),
@@ -58,7 +58,7 @@ export const LogQuerySchema = closed({
       default: false,
       description:
         'Return text/event-stream: `output` events whose `id` is next_offset and whose `data` has this ' +
-          'schema, a comment every 15 s, and an `end` event after the last output',
+        'schema, a comment every 15 s, and an `end` event after the last output',
     }),
   ),
 })

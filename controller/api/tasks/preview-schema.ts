@@ -33,8 +33,10 @@ export const PlacementPreviewSchema = Type.Object(
       { description: 'Tasks that would be swapped out for this one' },
     ),
     wait: objectOrNull(WaitSchema, 'Why the task would wait; null: it would not wait'),
-    forecast: objectOrNull(StartForecastSchema, 'When the task would start; null: see ' +
-      'forecast_unavailable_because'),
+    forecast: objectOrNull(
+      StartForecastSchema,
+      'When the task would start; null: see ' + 'forecast_unavailable_because',
+    ),
     forecast_unavailable_because: textOrNull('Why there is no forecast'),
   },
   {

@@ -146,8 +146,8 @@ class TaskRequest(TypedDict, total=False):
     """
     secrets: Dict[str, str]
     """
-    Environment variables to set from secrets of the caller: the name of a secret for the name of each
-    variable. The values are read when the task is submitted.
+    Environment variables to set from secrets of the caller: maps the name of each variable to the name of
+    a secret. The values are read when the task is submitted.
     """
 
 
@@ -203,7 +203,7 @@ class TaskPlacement(TypedDict):
     """Demand on each GPU, MiB: as declared, or increased by a later growth."""
     residual_mib: int
     """
-    What stays in VRAM on each GPU while the task is swapped out, MiB, as last measured; 0 with the swap
+    VRAM that the task keeps on each GPU while it is swapped out, MiB, as last measured; 0 with the swap
     method driver.
     """
     memory_mib: Optional[int]
@@ -245,7 +245,7 @@ class TaskPreparingItem(TypedDict):
     bytes_done: int
     """Bytes received so far."""
     bytes_total: Optional[int]
-    """Bytes that are needed in total; null: unknown."""
+    """Total number of bytes to receive; null: unknown."""
 
 
 class TaskStartPause(TypedDict):
@@ -394,7 +394,7 @@ class Task(TypedDict):
     secrets: Dict[str, str]
     """Names of its secrets, by environment variable."""
     requeues: int
-    """Requeues counted so far."""
+    """Requeues after attempts that ended within 10 minutes; limited by max_requeues."""
     attempt: int
     """Number of assignments so far."""
     swap_outs: int
@@ -523,7 +523,7 @@ class PlacementPreview(TypedDict):
     wait: Optional[PlacementPreviewWait]
     """Why the task would wait; null: it would not wait."""
     forecast: Optional[PlacementPreviewForecast]
-    """When the task would start; null: see the next field."""
+    """When the task would start; null: see forecast_unavailable_because."""
     forecast_unavailable_because: Optional[str]
     """Why there is no forecast."""
 
@@ -537,7 +537,7 @@ class TaskQuery(TypedDict, total=False):
     priority: Literal[0, 1, 2, 3, 4]
     """0 is highest (P0)."""
     node: str
-    """Only tasks on this node, by id or name; for completed tasks, the node of the last attempt."""
+    """Only tasks on this node, by ID or name; for completed tasks, the node of the last attempt."""
     group: str
     """Only tasks that may run in this group; 400 if the group is unknown."""
     owner: str
@@ -547,7 +547,7 @@ class TaskQuery(TypedDict, total=False):
     label: str
     """Only tasks with this label: a name (team), or a name and value (team=vision)."""
     q: str
-    """Only tasks whose name contains this text, or whose id starts with it (4 or more characters)."""
+    """Only tasks whose name contains this text, or whose ID starts with it (4 or more characters)."""
     reason: TaskWaitReason
     """
     Only tasks with this wait.reason. The controller evaluates up to 1000 tasks per page, for up to 250
@@ -634,7 +634,7 @@ class ExplanationPlacement(TypedDict):
     """Demand on each GPU, MiB: as declared, or increased by a later growth."""
     residual_mib: int
     """
-    What stays in VRAM on each GPU while the task is swapped out, MiB, as last measured; 0 with the swap
+    VRAM that the task keeps on each GPU while it is swapped out, MiB, as last measured; 0 with the swap
     method driver.
     """
     memory_mib: Optional[int]
@@ -791,7 +791,7 @@ class Explanation(TypedDict):
     placement: Optional[ExplanationPlacement]
     """Current placement; null while the task is pending or completed."""
     verdicts: Optional[ExplanationVerdicts]
-    """Node by node; null unless the task is pending without reserved VRAM."""
+    """Result for each node; null unless the task is pending without reserved VRAM."""
     would_fit_if: Optional[ExplanationWouldFitIf]
     """Changes that would place the task; null unless it is pending without reserved VRAM."""
     victim: Optional[ExplanationVictim]
@@ -815,9 +815,9 @@ class Log(TypedDict):
     stream: Literal["stdout", "stderr"]
     offset: int
     """
-    Position of the data in the output, in bytes. It is later than requested if the server no longer has
-    the earlier output. If the requested offset is beyond the end of the output, it is the end, and there
-    is no data.
+    Position of the data in the output, in bytes. If the server no longer has the output at the requested
+    offset, the position is later. If the requested offset is beyond the end, the position is the end, and
+    no data is returned.
     """
     next_offset: int
     """Send it as `offset` to continue."""
@@ -832,7 +832,7 @@ class WorkFilesItemsItem(TypedDict):
     """Relative to the work folder."""
     kind: Literal["file", "folder", "link", "other"]
     bytes: int
-    """Size of a file; 0 for the others."""
+    """Size of a file; 0 for other kinds."""
     modified_at: str
     """Time of the last change, according to the clock of the GPU server."""
 
@@ -870,8 +870,8 @@ class FilePiece(TypedDict):
 class Keepalive(TypedDict, total=False):
     busy: bool
     """
-    true: the task wants the GPU; false: it may be swapped out after the idle period; absent: as the GPU
-    server measures for the process of the lease.
+    true: the task wants the GPU; false: it may be swapped out after the idle period; absent: the GPU
+    server measures the GPU use of the process of the lease.
     """
 
 
@@ -916,7 +916,7 @@ class NodeDrain(TypedDict):
     since: str
     """Start of the drain."""
     moves_at: Optional[str]
-    """When requeueable tasks start to be moved; null: never."""
+    """When the requeueing of tasks starts; null: never."""
     by: str
     """Caller that started the drain."""
     tasks_left: int
@@ -1011,7 +1011,7 @@ class NodeGpusItem(TypedDict):
     model: str
     vram: NodeGpusItemVram
     task_ids: List[str]
-    """Ids of the tasks placed on the GPU, resident or not."""
+    """IDs of the tasks placed on the GPU, resident or not."""
     exclusive_task_id: Optional[str]
     """The task with exclusive use of the GPU."""
 
@@ -1040,7 +1040,7 @@ class Node(TypedDict):
     reported.
     """
     features: List[str]
-    """Features for tasks that the GPU server has reported (image: container images)."""
+    """Task features reported by the GPU server (image: container images)."""
     overcommit_vram_percent: Optional[int]
     """Override for this node; null: the global default applies."""
     safety_reserve_mib: Optional[int]
@@ -1291,7 +1291,7 @@ class Summary(TypedDict):
     starvation_unknown_because: Optional[str]
     """Why starvation_percent is null."""
     starvation_compute_is_estimate: bool
-    """true: the compute part is an estimate, as always on real GPUs."""
+    """true: the compute part is an estimate, which is always the case on real GPUs."""
     trends: SummaryTrends
     """
     Change compared with the hour that ended 24 hours before `at`; null: one of the two values is unknown.
@@ -1320,7 +1320,7 @@ class LeaderStandbysItem(TypedDict):
     seen_ms_ago: int
     """Time since the standby was last seen, ms; it reports every second."""
     lag_ms: Optional[int]
-    """How far it was behind the leader then, ms; null: it has not loaded the state yet."""
+    """Lag behind the leader when the standby was last seen, ms; null: it has not loaded the state yet."""
     not_ready: Optional[Literal["never_leads", "not_following", "too_far_behind"]]
     """Why the standby cannot take over; null: it can take over."""
 
@@ -1567,7 +1567,7 @@ class TaskFields:
 
     @property
     def requeues(self) -> int:
-        """Requeues counted so far."""
+        """Requeues after attempts that ended within 10 minutes; limited by max_requeues."""
         return self.data["requeues"]
 
     @property
