@@ -160,7 +160,7 @@ describe('an unusable store is refused in one line that names it', () => {
     const child = spawnSync(process.execPath, [CHILD, 'hold', path], { ...NOBODY, encoding: 'utf8' })
     expect(child.stdout).toMatch(
       new RegExp(
-        /^fault StoreFault: .*headroom\.db cannot be written \(EACCES.*give user id \d+ /.source +
+        /^fault StoreFault: .*headroom\.db cannot be written \(EACCES.*give user ID \d+ /.source +
           /write permission/.source,
       ),
     )
@@ -222,7 +222,7 @@ describe('an error of SQLite or the file system', () => {
       /^the disk failed on \/data\/headroom\.db \(SQLITE_IOERR_FSYNC: first second\): check the disk/,
     ],
     ['SQLITE_CORRUPT_INDEX', /^\/data\/headroom\.db is damaged/],
-    ['EROFS', /^\/data\/headroom\.db cannot be written \(EROFS.*give user id/],
+    ['EROFS', /^\/data\/headroom\.db cannot be written \(EROFS.*give user ID/],
     ['ESOMETHING', /^the store \/data\/headroom\.db failed \(ESOMETHING: first second\)$/],
   ])('becomes one readable line: %s', (code, words) => {
     expect(wordsFor(code)).toMatch(words)

@@ -86,7 +86,7 @@ describe('an exercise file', () => {
       TEXT.replace('utilization_percent', 'utilisation_percent'),
       /objectives\[0\]\.metric: .*utilization_percent/,
     ],
-    ['an id that stands twice', TEXT.replace('id: busy', 'id: node'), /node is the id of two/],
+    ['an id that stands twice', TEXT.replace('id: busy', 'id: node'), /node is the ID of two/],
     [
       'an end before its beginning',
       TEXT.replace('ends_at: 10m', 'begins_at: 10m\nends_at: 5m'),

@@ -393,7 +393,7 @@ describe('a trace', () => {
   it('is refused for an id that another item has', async () => {
     writeTrace('clash.jsonl', [traceTask('a', 0), traceTask('g1-3', 1)])
     await expect(tasksOf(['trace: clash.jsonl', 'task: { id: a, vram_mib: 1 }'])).rejects.toThrow(
-      /clash\.jsonl: id: a is the id of a task of the workload/,
+      /clash\.jsonl: id: a is the ID of a task of the workload/,
     )
     await expect(tasksOf(['trace: clash.jsonl', `${POISSON}, vram_mib: 1`])).rejects.toThrow(
       /g1-3 is an ID that the generated tasks of g1 have/,

@@ -189,7 +189,7 @@ describe('a snapshot', () => {
     )
     const wrong = text.replace('"id":"t77"', '"id":"t 77"')
     expect(() => loadScenario({ text: wrong, baseDir: '.' })).toThrow(
-      /workload\[77\]\.task\.id: must be an id/,
+      /workload\[77\]\.task\.id: must be an ID/,
     )
     expect(() => loadScenario({ text: `${text.slice(0, -10)}`, baseDir: '.' })).toThrow(ScenarioError)
     const deep = `{"x":"${' '.repeat(1_100_000)}","y":${'['.repeat(100)}${']'.repeat(100)}}`

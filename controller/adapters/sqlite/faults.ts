@@ -34,7 +34,7 @@ function describe(code: string, message: string, path: string): string {
     case 'EPERM':
     case 'EROFS':
       return (
-        `${path} cannot be written ${because}: give user id ${userId()} write permission, or use ` +
+        `${path} cannot be written ${because}: give user ID ${userId()} write permission, or use ` +
         'another data directory'
       )
     case 'EEXIST':
