@@ -96,7 +96,7 @@ function placeOf(program: string): string {
 }
 
 /** With its libraries; a static program needs none. */
-function copyProgram(root: string, from: string, to: string): void {
+export function copyProgram(root: string, from: string, to: string): void {
   mkdirSync(dirname(join(root, to)), { recursive: true })
   cpSync(realpathSync(from), join(root, to))
   const libraries = spawnSync('ldd', [from], { encoding: 'utf8' }).stdout.matchAll(/(\/\S+)\s+\(0x/g)

@@ -4,7 +4,7 @@
  * unaware of Headroom and together need more memory than they are given.
  */
 import { execFileSync } from 'node:child_process'
-import { chmodSync, existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Mib } from '../../protocol/units.ts'
@@ -126,15 +126,38 @@ function nvidiaSite(worker: string): Site {
   }
 }
 
-/**
- * A server that is killed while a task is swapped out finds the task in the same state and returns it: the
- * task ends well only if its data is unchanged.
- */
-export async function outliveServer({ physicalMib }: Gpu): Promise<void> {
+/** Where the programs of a task run: on the host itself, or in a container. */
+export interface Place {
+  /** The compiled `worker`, as the task names it. */
+  readonly worker: string
+  /** A folder of the task in which it may write. */
+  readonly notes: string
+  /** More fields of each task. */
+  readonly task: object
+  readonly serverOptions: readonly string[]
+}
+
+export async function outliveServer(gpu: Gpu): Promise<void> {
   const folder = folderForTasks('headroom-gpu-server-')
-  const cluster = await LiveCluster.start(LIVE_STORE)
   try {
     const worker = compile('worker', folder)
+    await outliveServerAt({ worker, notes: folder, task: {}, serverOptions: [] }, gpu)
+  } finally {
+    rmSync(folder, { recursive: true })
+  }
+}
+
+/**
+ * A server that is killed while a task is swapped out finds the task in the same state and returns it: the
+ * task ends well only if its data is unchanged. @param look examines the task that took its place
+ */
+export async function outliveServerAt(
+  { worker, notes, task, serverOptions }: Place,
+  { physicalMib }: Gpu,
+  look: (id: string) => void = () => {},
+): Promise<void> {
+  const cluster = await LiveCluster.start(LIVE_STORE)
+  try {
     await cluster.send('PUT', '/config', {
       default_vram_overcommit_percent: 100,
       safety_reserve_mib: physicalMib - USABLE_MIB,
@@ -142,39 +165,57 @@ export async function outliveServer({ physicalMib }: Gpu): Promise<void> {
       swap_in_probe_seconds: 5,
       heartbeat_seconds: 1,
     })
-    const server = await cluster.startNvidiaServer(NODE)
+    const server = await cluster.startNvidiaServer(NODE, ...serverOptions)
     const submit = async (name: string, vramMib: Mib, steps: readonly string[]): Promise<string> => {
-      const command = [worker, join(folder, name), String(vramMib - CONTEXT_MIB), ...steps]
-      return (
-        await cluster.send<{ readonly id: string }>('POST', '/tasks', { name, vram_mib: vramMib, command })
-      ).id
+      const command = [worker, join(notes, name), String(vramMib - CONTEXT_MIB), ...steps]
+      const fields = { name, vram_mib: vramMib, command, ...task }
+      return (await cluster.send<TaskItem>('POST', '/tasks', fields)).id
     }
-    const task = (id: string): Promise<{ readonly state: string; readonly residency: string | null }> =>
-      cluster.get(`/tasks/${id}`)
-    const leaves = await submit('leaves', 6_000, ['busy:3000', 'idle:20000', 'busy:2000'])
+    const shown = (id: string): Promise<TaskItem> => cluster.get(`/tasks/${id}`)
+    const leaves = await submit('leaves', 6_000, ['busy:3000', 'idle:30000', 'busy:2000'])
     const takes = await submit('takes', 18_000, ['busy:10000'])
-    await until('the second runs where the first was', () => existsSync(join(folder, 'takes')), 60_000)
+    await until('the second runs where the first was', async () => isRunning(await shown(takes)), 60_000)
+    look(takes)
     await server.end('SIGKILL')
     await server.start(() => true)
     expect(
-      (await task(leaves)).residency === 'swapped_out',
+      (await shown(leaves)).residency === 'swapped_out',
       'its server is killed and restarted while a task is swapped out',
     )
     for (const id of [takes, leaves]) {
-      await until(
-        'both tasks are over',
-        async () => ['completed', 'failed'].includes((await task(id)).state),
-        60_000,
-      )
-      expect(
-        (await task(id)).state === 'completed',
-        `${id === leaves ? 'the one that was swapped out' : 'the one that took its place'} ends well`,
-      )
+      await until('both tasks are over', async () => isOver(await shown(id)), 60_000)
+      const { state, end_reason } = await shown(id)
+      const which = id === leaves ? 'the one that was swapped out' : 'the one that took its place'
+      expect(state === 'completed', `${which} ends well (${state}, ${end_reason ?? 'exit 0'})`)
     }
+  } catch (error) {
+    await sayWhatIsKnown(cluster)
+    throw error
   } finally {
     await cluster.end()
-    rmSync(folder, { recursive: true })
   }
+}
+
+/** What the controller knows of each task, and the task's output. */
+async function sayWhatIsKnown(cluster: LiveCluster): Promise<void> {
+  const { items } = await cluster.get<{ readonly items: readonly TaskItem[] }>('/tasks?state=all')
+  for (const task of items) {
+    say(JSON.stringify(task))
+    for (const stream of ['stdout', 'stderr']) say(await outputOf(cluster, task.id, stream).catch(String))
+  }
+}
+
+async function outputOf(cluster: LiveCluster, id: string, stream = 'stdout'): Promise<string> {
+  const { data } = await cluster.get<{ readonly data: string }>(`/tasks/${id}/logs?stream=${stream}`)
+  return Buffer.from(data, 'base64').toString().trim().replaceAll('\n', '; ')
+}
+
+function isRunning({ state }: TaskItem): boolean {
+  return state === 'running'
+}
+
+function isOver({ state }: TaskItem): boolean {
+  return state === 'completed' || state === 'failed'
 }
 
 /** Each task has a separate uid: it runs a program from this folder and writes a file to it. */
@@ -195,6 +236,7 @@ interface TaskItem {
   readonly id: string
   readonly name: string
   readonly state: string
+  readonly residency: string | null
   readonly end_reason: string | null
 }
 
@@ -237,13 +279,10 @@ export async function serveUnawarePrograms({ physicalMib }: Gpu): Promise<void> 
       })
     const tasks = async (): Promise<readonly TaskItem[]> =>
       (await cluster.get<{ readonly items: readonly TaskItem[] }>('/tasks?state=all&limit=200')).items
-    const isOver = async (): Promise<boolean> =>
-      (await tasks()).every(({ state }) => state === 'completed' || state === 'failed')
-    await until('all programs have ended', isOver, ALL_WITHIN_MS)
+    await until('all programs have ended', async () => (await tasks()).every(isOver), ALL_WITHIN_MS)
     const seconds = (performance.now() - began) / 1000
     for (const { id, name, state, end_reason } of await tasks()) {
-      const { data } = await cluster.get<{ readonly data: string }>(`/tasks/${id}/logs`)
-      say(`${name}: ${Buffer.from(data, 'base64').toString().trim().replaceAll('\n', '; ')}`)
+      say(`${name}: ${await outputOf(cluster, id)}`)
       expect(state === 'completed', `${name} ${state}${end_reason === null ? '' : `, ${end_reason}`}`)
     }
     const moved = (await eventsOf(cluster)).filter(

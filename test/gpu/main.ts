@@ -19,6 +19,7 @@ import {
   whyNoPyTorch,
 } from './cluster.ts'
 import { compile } from './cuda-program.ts'
+import { runInContainers } from './containers.ts'
 import { GpuHost } from './gpu-host.ts'
 import { moveByHooks, wakeServers } from './serving-cluster.ts'
 import { say } from './say.ts'
@@ -26,6 +27,7 @@ import { takeTurns } from './take-turns.ts'
 
 const PARTS: Readonly<Record<string, (gpu: Gpu) => Promise<void>>> = {
   server: outliveServer,
+  containers: runInContainers,
   programs: serveUnawarePrograms,
   wake: wakeServers,
   hooks: moveByHooks,
@@ -104,6 +106,7 @@ async function tryCluster({ gpus, profile }: Swapped): Promise<void> {
   if (gpu === undefined || profile === null || why !== null) return say(`no cluster: ${why}`)
   await compareWithSimulation(gpu, profile)
   await outliveServer(gpu)
+  await runInContainers(gpu)
   const whyNot = whyNoPyTorch()
   if (whyNot !== null) return say(`no PyTorch programs: ${whyNot}`)
   await serveUnawarePrograms(gpu)

@@ -49,6 +49,7 @@ export class NvidiaAccelerator implements Accelerator {
   #usesSmi = false
   #reports: readonly GpuReport[] = []
   #uuids: readonly (string | null)[] = []
+  #isClosed = false
   #driver = ''
   /** Processes of tasks at the last sample. */
   #owned: ReadonlySet<number> = new Set()
@@ -99,6 +100,7 @@ export class NvidiaAccelerator implements Accelerator {
     for (const fault of snapshot.gpus.flatMap(({ faults }) => faults)) this.#note(fault)
     // Attaching takes seconds: started now, awaited by the first use.
     void this.#whyNotHost().then(async (why) => {
+      if (this.#isClosed) return
       if (why !== null) return this.#note(`tasks cannot be swapped: ${why}`)
       const fault = this.#hasArena ? await this.#checkpoints.openArena() : null
       if (fault !== null) this.#note(`tasks are swapped without the swap arena: ${fault.message}`)
@@ -168,6 +170,7 @@ export class NvidiaAccelerator implements Accelerator {
   }
 
   async close(): Promise<void> {
+    this.#isClosed = true
     await Promise.all([this.#nvml.close(), this.#cuda.close()])
   }
 
