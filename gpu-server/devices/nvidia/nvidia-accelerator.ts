@@ -93,6 +93,7 @@ export class NvidiaAccelerator implements Accelerator {
 
   async open(): Promise<void> {
     const snapshot = await this.#firstSnapshot()
+    this.#isClosed = false
     if (snapshot.gpus.length === 0) throw new AcceleratorFault('the NVIDIA driver is loaded but lists no GPU')
     this.#driver = snapshot.driver
     this.#uuids = snapshot.gpus.map(({ uuid }) => uuid)
