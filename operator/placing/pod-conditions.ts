@@ -14,17 +14,6 @@ export interface Admission {
   readonly message: string
 }
 
-/** The sentence of the reason SWAP_SPACE_EXHAUSTED (controller/query/explain/explain-sentence.ts). */
-const HOST_MEMORY = /^Waiting for host memory for swap-outs: the task (needs [^;]+);/
-
-/** Host memory is not what is missing where nothing can be swapped. */
-export function withoutAgents(sentence: string): string {
-  const [, needs = null] = HOST_MEMORY.exec(sentence) ?? []
-  if (needs === null) return sentence
-  const why = 'no agent runs on the nodes, so that no pod is swapped and overcommit has no effect'
-  return `Waiting for VRAM: the pod ${needs}; ${why}.`
-}
-
 /**
  * Returns the condition of a bound pod. Only a pod that has been swapped out returns. While its place is
  * unknown, its last condition stays.

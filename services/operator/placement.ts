@@ -6,6 +6,7 @@
 import { createSystemClock, type SystemClock } from '../../controller/adapters/system-clock.ts'
 import { createSystemRandom } from '../../controller/adapters/system-random.ts'
 import type { Controller } from '../../controller/controller.ts'
+import { needInWords } from '../../controller/query/explain/explain-sentence.ts'
 import { createMemoryStorage } from '../../gpu-server/core/storage.ts'
 import { ServerCore } from '../../gpu-server/core/server-core.ts'
 import type { Pod } from '../../operator/contract/kubernetes.ts'
@@ -17,7 +18,6 @@ import { type NodeGpus, nodeGpus } from '../../operator/placing/node-gpus.ts'
 import { reportedStatus } from '../../operator/placing/node-status.ts'
 import { ObservedBindings, observedStage } from '../../operator/placing/observed.ts'
 import type { Bindings } from '../../operator/placing/pod-bindings.ts'
-import { withoutAgents } from '../../operator/placing/pod-conditions.ts'
 import { PodDevice } from '../../operator/placing/pod-device.ts'
 import { byCreation, gpusOf, podText, type PodStage, stageOf } from '../../operator/placing/pod-task.ts'
 import { withoutClaim } from '../../operator/placing/claims.ts'
@@ -122,10 +122,18 @@ export class Placement {
   whyWaiting(uid: string): string {
     const task = this.controller.views.openTask(uid)
     if (task === undefined) return 'Headroom does not know the pod yet.'
-    const { sentence = 'Its VRAM is reserved.' } = this.controller.views.explain(task) ?? {}
-    if (this.#options.observes) return sentence
-    const hasAgents = [...this.#hosts.values()].some(({ hostSwapMib }) => hostSwapMib > 0)
-    return hasAgents ? sentence : withoutAgents(sentence)
+    const explanation = this.controller.views.explain(task)
+    if (explanation === null) return 'Its VRAM is reserved.'
+    const { primary, sentence } = explanation
+    const lacksHostMemory = primary.reason === 'SWAP_SPACE_EXHAUSTED'
+    if (this.#options.observes || !lacksHostMemory || this.#hasAgents) return sentence
+    // Host memory is not what is missing where nothing can be swapped.
+    const why = 'no agent runs on the nodes, so that no pod is swapped and overcommit has no effect'
+    return `Waiting for VRAM: the pod needs ${needInWords(task.spec)}; ${why}.`
+  }
+
+  get #hasAgents(): boolean {
+    return [...this.#hosts.values()].some(({ hostSwapMib }) => hostSwapMib > 0)
   }
 
   isOut(nodeName: string, podUid: string): boolean {

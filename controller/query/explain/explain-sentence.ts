@@ -3,6 +3,7 @@
  * explanations.
  */
 import { gpusInWords, inMib, namesInWords, secondsUntil } from '../../model/words.ts'
+import type { TaskSpec } from '../../../protocol/task.ts'
 import type { Feature, Instant, MountFeature } from '../../../protocol/units.ts'
 import type { Gpu, Placement, Task } from '../../model/placement.ts'
 import type { PendingFacts } from './explain-facts.ts'
@@ -41,7 +42,7 @@ export function sentenceOfPending(
   retryAt: Instant | null,
 ): string {
   const { spec } = facts.queued.task
-  const need = needInWords(facts)
+  const need = needInWords(spec)
   const needs = `the task needs ${need}`
   const best = bestInWords(tally)
   const have = inMib(tally.nearest[0]?.haveMib)
@@ -330,8 +331,8 @@ function victimsInWords(
   return nextVictimInWords(node.gpus, queued.task, now, retryAt, servedBeforeOn(node))
 }
 
-function needInWords({ queued }: PendingFacts): string {
-  const { vramMib, gpuCount } = queued.task.spec
+/** The VRAM that a pending task needs. */
+export function needInWords({ vramMib, gpuCount }: TaskSpec): string {
   const what = vramMib === 0 ? 'all VRAM' : inMib(vramMib)
   return gpuCount === 1 ? `${what} on one GPU` : `${what} on each of ${gpuCount} GPUs on one node`
 }
@@ -367,14 +368,14 @@ function limitInWords(tally: Tally): string {
 }
 
 function exclusiveInWords(tally: Tally, facts: PendingFacts): string {
-  const { gpuMode, gpuCount } = facts.queued.task.spec
-  if (gpuMode === 'shared')
+  const { spec } = facts.queued.task
+  if (spec.gpuMode === 'shared')
     return (
-      `Waiting for an exclusive task to end: this task needs ${needInWords(facts)}; ` +
+      `Waiting for an exclusive task to end: this task needs ${needInWords(spec)}; ` +
       `exclusive tasks occupy the GPUs of ${nodesInWords(tally)}.`
     )
   const [best] = tally.nearest
-  const whole = gpuCount === 1 ? 'a GPU' : `${gpuCount} GPUs on one node`
+  const whole = spec.gpuCount === 1 ? 'a GPU' : `${spec.gpuCount} GPUs on one node`
   return (
     `Waiting for ${whole} without any other task: ${bestInWords(tally)} is closest, ` +
     `with ${inMib(best?.haveMib)} of ${inMib(best?.needMib)} unused.`
