@@ -119,6 +119,8 @@ type Impact = NonNullable<ChangedConfig['impact']>
 
 /** Maximum names in a line. */
 const MAX_NAMES = 5
+/** Commands accept such a prefix instead of an id. */
+const PREFIX_CHARACTERS = 8
 
 export function impactFields(impact: Impact): readonly Field[] {
   const { before, after } = impact.total
@@ -136,8 +138,8 @@ export function impactFields(impact: Impact): readonly Field[] {
     ['immediately', cycleWords(impact)],
     [
       'would fit',
-      `${plural(pending.would_fit, 'pending task')}${some(pending.would_fit_ids)} for which no node has ` +
-        'room now (each considered separately)',
+      `${plural(pending.would_fit, 'pending task')} for which no node has room now, each considered ` +
+        `separately${some(pending.would_fit_ids)}`,
     ],
     ['could never be placed', `${pending.infeasible}${some(pending.infeasible_ids)}`],
     [
@@ -201,5 +203,6 @@ export function overLine({
 
 function some(ids: readonly string[]): string {
   if (ids.length === 0) return ''
-  return ` (${ids.slice(0, MAX_NAMES).join(', ')}${ids.length > MAX_NAMES ? ', …' : ''})`
+  const shown = ids.slice(0, MAX_NAMES).map((id) => id.slice(0, PREFIX_CHARACTERS))
+  return ` (${shown.join(', ')}${ids.length > MAX_NAMES ? ', …' : ''})`
 }

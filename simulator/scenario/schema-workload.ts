@@ -32,6 +32,7 @@ import {
   MAX_ARGUMENTS,
   MAX_IDLE_SWAP_OUT_SECONDS,
   MAX_REQUEUES,
+  MAX_RUNTIME_SECONDS,
   MAX_STOP_GRACE_SECONDS,
   MAX_TASK_GPUS,
   MAX_VRAM_MIB,
@@ -69,7 +70,7 @@ const vram = size(1, MAX_VRAM_MIB)
 const weight = numberAbove(0, MAX_WEIGHT)
 const owner = nullable(text(256))
 const labels = dictionary(/^[A-Za-z0-9][A-Za-z0-9._/-]{0,62}$/, 'a label', text(256), 0, 64)
-const maxRuntime = nullable(integer(1, 315_360_000))
+const maxRuntime = nullable(integer(1, MAX_RUNTIME_SECONDS))
 const maxRequeues = nullable(integer(0, MAX_REQUEUES))
 const stopGrace = nullable(integer(0, MAX_STOP_GRACE_SECONDS))
 const idleSwapOut = nullable(integer(1, MAX_IDLE_SWAP_OUT_SECONDS))
