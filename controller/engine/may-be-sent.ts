@@ -9,5 +9,5 @@ import { pauseOf } from '../state/placement-pause.ts'
  */
 export function mayBeSent(c: Cluster, { kind, nodeId }: Effect): boolean {
   if ((kind === 'start' || kind === 'prepare') && pauseOf(c) !== null) return false
-  return c.aheadCount === 0 || aheadOf(c, nodeId) === null
+  return aheadOf(c, nodeId) === null
 }

@@ -162,7 +162,7 @@ export interface LiveGpu extends Mutable<Gpu> {
   node: LiveNode
   placements: LivePlacement[]
   /** Replaced, never changed: a fork shares it. */
-  eligible: readonly LivePlacement[]
+  eligible: LivePlacement[]
   pendingClaimants: LiveEntry[]
   claimants: LiveEntry[]
   reservations: Reservation[]

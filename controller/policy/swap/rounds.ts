@@ -83,7 +83,10 @@ export function enactRound(gpus: readonly GpuRounds[], choice: RoundChoice, deci
 
 /** Drops the marks of a task that will not return to this GPU; if it does, it counts as new. */
 export function forgetTask(rounds: GpuRounds, taskId: string): void {
-  for (const victimClass of VICTIM_CLASSES) rounds[victimClass].marks.delete(taskId)
+  for (const victimClass of VICTIM_CLASSES) {
+    const { marks } = rounds[victimClass]
+    if (marks.size > 0) marks.delete(taskId)
+  }
 }
 
 function closes(choice: RoundChoice, gpu: number, victimClass: VictimClass): boolean {

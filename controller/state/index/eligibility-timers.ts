@@ -6,6 +6,7 @@ import { movableMib } from '../../model/placement.ts'
 import type { Instant } from '../../../protocol/units.ts'
 import { eligibleFrom } from '../../policy/swap/eligible.ts'
 import type { Policy } from '../../model/config.ts'
+import { removeAt } from '../../structures/list-edit.ts'
 import type { LiveGpu, LivePlacement, LiveTask } from '../facts.ts'
 
 /** Receives changes of eligibility. */
@@ -159,9 +160,8 @@ export function setEligible(cluster: EligibleBytes, placement: LivePlacement, is
   for (const gpu of placement.gpus) {
     if (placement.task.spec.priority === 0) gpu.eligibleP0Mib += mib
     else gpu.eligibleMib += mib
-    gpu.eligible = isEligible
-      ? [...gpu.eligible, placement]
-      : gpu.eligible.filter((other) => other !== placement)
+    if (isEligible) gpu.eligible.push(placement)
+    else removeAt(gpu.eligible, gpu.eligible.indexOf(placement))
     cluster.eligibleBytesChanged(gpu, isEligible)
   }
 }

@@ -111,7 +111,7 @@ export function isFromBeforeAhead(
 }
 
 export function aheadOf(c: Cluster, nodeId: string): AheadNode | null {
-  return c.contacts.get(nodeId) ?? null
+  return c.aheadCount === 0 ? null : (c.contacts.get(nodeId) ?? null)
 }
 
 /** Nodes that have heard of more than the store has. */
