@@ -384,7 +384,7 @@ function exclusiveInWords(tally: Tally, facts: PendingFacts): string {
 
 function reservedInWords(tally: Tally, facts: PendingFacts, rest: string): string {
   return (
-    `Waiting behind a task that has waited longer: this task needs ${needInWords(facts)}; ` +
+    `Waiting behind a task that has waited longer: this task needs ${needInWords(facts.queued.task.spec)}; ` +
     `apart from the VRAM reserved for ${holderInWords(tally, facts)}, ${rest}.`
   )
 }
