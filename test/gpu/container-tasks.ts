@@ -64,7 +64,7 @@ function specification(): object {
   }
 }
 
-/** Paths of those that lie beside the driver's own. */
+/** Paths of those in the folder of the driver's own. */
 function librariesOfDriver(): readonly string[] {
   const listed = execFileSync('ldconfig', ['-p'], { encoding: 'utf8' }).matchAll(/x86-64\) => (\S+)/g)
   const folders = [...[...listed].map(([, path = '']) => dirname(path)), ...libraryPath()]
