@@ -13,7 +13,7 @@ export function addChannelCommands(program: Command, setExit: SetExit): void {
             'output and exits with the exit code of the command',
         )
         .argument('<task>', TASK_ARGUMENT)
-        .argument('[command...]', 'the command, after --; not interpreted by a shell')
+        .argument('[command...]', 'command to run, after --; it is not interpreted by a shell')
         .option('-i, --stdin', 'pass standard input to the command')
         .option('-t, --tty', 'allocate a terminal for the command and connect it to this one'),
     ),

@@ -37,8 +37,8 @@ export function keyChecks(env: NodeJS.ProcessEnv): readonly Check[] {
   return [
     warn(
       'key',
-      `this user can read keys of other parties: ${first}${more}`,
-      `give each party a folder or secret with its own key; ${ROTATE}`,
+      `this user can read the keys of other identities: ${first}${more}`,
+      `store the key of each identity in its own folder or secret; ${ROTATE}`,
     ),
   ]
 }

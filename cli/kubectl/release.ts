@@ -90,7 +90,8 @@ async function keptInVram(api: ClusterApi, pod: Pod, how: ReleaseHow): Promise<n
     return EXIT_OK
   }
   throw new CommandFailure(
-    `Pod ${nameOf(pod)} is still swapped out. It is swapped in when its GPU has free VRAM. Run \`kubectl ` +
+    `Pod ${nameOf(pod)} is still swapped out. It will be swapped in when its GPU has free VRAM. Run ` +
+      `\`kubectl ` +
       `headroom doctor\` to check its agent.`,
     EXIT_TIMEOUT,
   )

@@ -36,7 +36,7 @@ export function addForecastOptions(command: Command): Command {
   return command
     .option(
       '--overcommit <a..b:step>',
-      'percentages, as a range or a list',
+      'overcommit percentages, as a range or a list',
       integers(0, MAX_PERCENT),
       [0, 25, 50, 75, 100],
     )

@@ -210,12 +210,14 @@ export interface NatsRotateOptions {
 
 /** Throws UsageError before anything is written. */
 export function natsRotate(parties: readonly string[], { all = false, out }: NatsRotateOptions): void {
-  if (all === parties.length > 0) throw new UsageError('specify either at least one party or --all')
+  if (all === parties.length > 0) throw new UsageError('specify either at least one identity or --all')
   const text = readBrokerConfig(out)
   const known = new Map(usersIn(text).map(({ name, publicKey }) => [name, publicKey]))
   const missing = parties.find((party) => !known.has(party))
   if (missing !== undefined)
-    throw new UsageError(`${out} has no party ${missing}; known parties: ${[...known.keys()].join(', ')}`)
+    throw new UsageError(
+      `${out} has no identity ${missing}; known identities: ` + `${[...known.keys()].join(', ')}`,
+    )
   const option = `--out ${out}`
   const keys = join(dirname(out), 'keys')
   makeFolder(option, keys, 0o700)
@@ -231,8 +233,8 @@ export function natsRotate(parties: readonly string[], { all = false, out }: Nat
   })
   writeOutput(option, out, changed)
   process.stdout.write(
-    `New keys:\n${lines.join('')}1. Replace the old key of each party on its host. 2. Run ` +
-      'nats-server --signal reload: from then on, the old keys are rejected. 3. Restart each party; ' +
-      'tasks keep running.\n',
+    `New keys:\n${lines.join('')}1. Replace the old key of each identity on its host. 2. Run ` +
+      'nats-server --signal reload: from then on, the old keys are rejected. 3. Restart each process ' +
+      'that uses a new key; tasks keep running.\n',
   )
 }

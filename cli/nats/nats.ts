@@ -65,10 +65,10 @@ export function addNatsCommands(program: Command): void {
       'replace keys in a broker configuration; the old keys are rejected once the broker has reloaded it',
     )
     .argument(
-      '[party...]',
+      '[identity...]',
       'controller, controller-NAME, node-NAME, client-ID or fleet-NAME, as `headroom nats config` lists them',
     )
-    .option('--all', 'replace the keys of all parties in the configuration')
+    .option('--all', 'replace the keys of all identities in the configuration')
     .requiredOption(
       '-o, --out <file>',
       'configuration created by `headroom nats config`; its keys are in keys/ next to it',

@@ -270,7 +270,7 @@ function running(command: Command): Command {
       '--dry-run',
       'show where the task would be placed now and which tasks would be swapped out; runs nothing',
     )
-    .argument('[command...]', 'the command, after --; not interpreted by a shell')
+    .argument('[command...]', 'command to run, after --; it is not interpreted by a shell')
 }
 
 export function addLease(program: Command, setExit: SetExit): void {
@@ -278,12 +278,13 @@ export function addLease(program: Command, setExit: SetExit): void {
     demanding(
       program
         .command('lease')
-        .description('reserve a place on a GPU while a command runs here, or until Ctrl-C'),
+        .description('reserve a place on a GPU while a local command runs, or until Ctrl-C'),
     )
-      .option('--idle', 'start as idle: the lease may be swapped out')
+      .option('--idle', 'start idle: the lease may be swapped out')
       .argument(
         '[command...]',
-        'command to run here, after --; HEADROOM_TASK_ID, HEADROOM_NODE and HEADROOM_GPUS are set',
+        'local command to run, after --; HEADROOM_TASK_ID, HEADROOM_NODE and HEADROOM_GPUS are set in ' +
+          'its environment',
       ),
     'headroom lease --vram 8Gi',
     'headroom lease --vram 8Gi -- ./notebook.sh',

@@ -62,7 +62,7 @@ function addSweep(sim: Command, setExit: (code: number) => void): void {
     .argument('<file>', 'a scenario')
     .option(
       '--overcommit <a..b:step>',
-      'percentages, as a range or a list (0,25,50; default: the sweep of the scenario)',
+      'overcommit percentages, as a range or a list (0,25,50; default: the sweep of the scenario)',
       integers(0, MAX_PERCENT),
     )
     .option(
@@ -70,7 +70,7 @@ function addSweep(sim: Command, setExit: (code: number) => void): void {
       'seeds for each percentage (default: the seeds of the scenario)',
       integers(0, MAX_SEED),
     )
-    .option('--set <field=value,…>', 'values of another field; may be repeated for several fields', sweptAxes)
+    .option('--set <field=value,…>', 'values of another field to sweep; may be repeated', sweptAxes)
     .option(
       '--objective <figure<=max>',
       'objective that must hold in 95% of the seeds; may be repeated (default: starvation.total<=20)',
@@ -267,8 +267,11 @@ function addRecordingCommands(sim: Command, setExit: (code: number) => void): vo
       'CONTROLLER_DATA_DIR of the controller, or a copy of its recording/ folder',
       './data',
     )
-    .option('--from <instant>', 'start, in UTC (2026-05-04T08:00:00Z; default: when the first node is up)')
-    .option('--to <instant>', 'end (default: the end of the recording)')
+    .option(
+      '--from <instant>',
+      'start time in UTC (2026-05-04T08:00:00Z; default: when the first node ' + 'is up)',
+    )
+    .option('--to <instant>', 'end time (default: the end of the recording)')
     .option('--name <name>', 'name of the scenario', 'recorded')
     .option('--out <file>', 'scenario file to write (default: stdout)')
     .action(calls(setExit, () => import('./sim-record.ts'), 'simRecord'))

@@ -63,7 +63,7 @@ describe.skipIf(whyNoNatsServer() !== null)('headroom nats rotate', () => {
     expect(await headroom(['nats', 'rotate', 'node-a', 'node-x', '-o', conf])).toMatchObject({
       code: 2,
       stderr: expect.stringMatching(
-        /has no party node-x; known parties: controller, node-a, node-b, client-lab\n$/,
+        /has no identity node-x; known identities: controller, node-a, node-b, client-lab\n$/,
       ) as string,
     })
     expect(await headroom(['nats', 'rotate', '-o', conf])).toMatchObject({ code: 2 })

@@ -26,7 +26,7 @@ it('Keys of other parties next to the own key are found, except in the folder th
   const [found] = keyChecks(env(join(folder, 'keys/node-a.nk')))
   expect(found).toMatchObject({
     verdict: 'warn',
-    detail: expect.stringMatching(/keys of other parties: \S+ and 1 more/) as string,
+    detail: expect.stringMatching(/keys of other identities: \S+ and 1 more/) as string,
   })
   expect(found?.todo).toContain('headroom nats rotate --all')
   writeFileSync(join(folder, 'nats.conf'), '')

@@ -5,7 +5,7 @@ import { countOrNull, list, oneOf, oneOfOrNull, textOrNull } from './fields-sche
 export const LivezSchema = Type.Object({ status: oneOf(['alive']) })
 
 export const ReadyzQuerySchema = Type.Object({
-  role: Type.Optional(oneOf(['leader'], { description: 'leader: a standby is reported as not ready' })),
+  role: Type.Optional(oneOf(['leader'], { description: 'leader: report a standby as not ready' })),
 })
 
 export const ReadyzSchema = Type.Object({

@@ -20,7 +20,8 @@ const explainTask = operation(
     role: 'viewer',
     summary: 'Explain why a task waits, or how it was placed',
     description:
-      'For a waiting task: why each node admits it or not, and the smallest changes that would place it. ' +
+      'For a waiting task: why each node does or does not admit it, and the smallest changes that would ' +
+      'place it. ' +
       'For a placed task: the decisions behind its placement.',
     tags: ['tasks'],
     params: TaskPathSchema,

@@ -14,8 +14,8 @@ const getSummary = operation({
   role: 'viewer',
   summary: 'Cluster summary: tasks, VRAM, utilization and starvation',
   description:
-    'Returns counts and totals for the whole cluster at one instant. Percentages are null until GPU time ' +
-    'has passed.',
+    'Returns counts and totals for the whole cluster at one instant. A percentage that cannot be ' +
+    'measured is null; `utilization_unknown_because` and `starvation_unknown_because` contain the reason.',
   tags: ['summary'],
   response: { 200: SummarySchema },
 })

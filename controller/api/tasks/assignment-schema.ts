@@ -22,7 +22,7 @@ export const AssignmentSchema = Type.Object({
     description: 'What happens to the task when its node is lost',
   }),
   assigned_at: instant('Time of placement'),
-  started_at: instantOrNull('Time of the start on the GPU server in this attempt'),
+  started_at: instantOrNull('Time at which the GPU server started the task in this attempt'),
   ports: list(
     Type.Object({
       name: Type.String(),

@@ -112,7 +112,7 @@ export const RecoverySchema = Type.Object({
     { description: 'Position of the store, compared with the positions of the nodes' },
   ),
   nodes_ahead: list(AheadNodeSchema, {
-    description: 'Nodes that have reported events that the store does not have: STORE_BEHIND',
+    description: 'Nodes that have reported events that the store does not have (STORE_BEHIND)',
   }),
   result_unknown: list(Type.String(), {
     description: 'IDs of tasks missing on their node; they end as lost, result_unknown',

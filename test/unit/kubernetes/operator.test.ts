@@ -239,7 +239,9 @@ it('An operator that observes says what it would do, and changes no pod, claim o
   await create('first', { nodeName: 'elsewhere' })
   expect(await reason('first', 'WouldRun')).toMatch(/^Headroom only observes\. It is on elsewhere\. .* a now/)
   await create('second', {})
-  expect(await reason('second', 'WouldWait')).toMatch(/^Headroom only observes\. It has no node yet\. Waits/)
+  expect(await reason('second', 'WouldWait')).toMatch(
+    /^Headroom only observes\. It has no node yet\. Waiting/,
+  )
   const before = await world.pod('second')
   const extender = operator.extender()
   expect(extender?.filter(before.metadata.uid ?? '', ['a']).nodeNames).toEqual([])
