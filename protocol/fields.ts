@@ -55,7 +55,7 @@ const IMAGE_PATTERN = `^(${HOST}/)?${COMPONENT}(/${COMPONENT})*(:${TAG})?(@${DIG
 export const PORT_NAME: Characters = {
   refused: /^-|[^a-z0-9-]/,
   pattern: '^[a-z0-9][a-z0-9-]*$',
-  description: 'lower-case letters, digits and hyphens, such as api or metrics-2',
+  description: 'lowercase letters, digits and hyphens, such as api or metrics-2',
 }
 
 /** Characters of the path of an HTTP request, including its query. */
@@ -68,7 +68,7 @@ export const REQUEST_PATH: Characters = {
 /** Characters of the name under which a server offers a data folder. */
 export const MOUNT_NAME: Characters = {
   ...PORT_NAME,
-  description: 'lower-case letters, digits and hyphens, such as datasets',
+  description: 'lowercase letters, digits and hyphens, such as datasets',
 }
 
 /** A reference to a container image: `[registry/]path[:tag][@digest]`. */

@@ -300,7 +300,7 @@ function demanding(command: Command): Command {
       vram,
     )
     .option('--gpus <n>', 'number of GPUs, all on one node; 1 by default (GPU_COUNT)', whole(1, MAX_GPUS))
-    .option('--noswap', 'keep in VRAM: never swapped out, no overcommit (HEADROOM_SWAP_FROM_VRAM=0)')
+    .option('--noswap', 'keep the task in VRAM: no swap-out and no overcommit (HEADROOM_SWAP_FROM_VRAM=0)')
     .option('--swap', 'allow swap-out while idle (the default, HEADROOM_SWAP_FROM_VRAM=1)')
     .option('--priority <p>', 'P0 (highest) to P4; P2 by default (PRIO)', priority)
     .option(
@@ -311,5 +311,5 @@ function demanding(command: Command): Command {
     )
     .option('--name <name>', 'name of the task')
     .option('--label <name=value>', 'a label; may be repeated', repeatable, [])
-    .option('--exclusive', 'exclusive use of its GPUs (GPU_MODE=exclusive)')
+    .option('--exclusive', 'give the task exclusive use of its GPUs (GPU_MODE=exclusive)')
 }

@@ -22,7 +22,7 @@ describe('the option --mount', () => {
 
   it.each([
     ['datasets', 'must be NAME=/folder'],
-    ['Data=/srv', 'lower-case letters'],
+    ['Data=/srv', 'lowercase letters'],
     [`${'x'.repeat(33)}=/srv`, 'at most 32 characters'],
     ['../etc=/srv', 'must be NAME=/folder'],
     ['datasets=srv', 'must be an absolute path'],

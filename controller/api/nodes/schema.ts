@@ -98,8 +98,8 @@ export const NodeSchema = Type.Object(
         failed_trials: count('Failed trial starts; the interval doubles after each'),
         is_trial_open: Type.Boolean({ description: 'The node is waiting for a trial task' }),
       }),
-      'Set while the controller has cordoned the node because it refused starts for reasons unrelated to ' +
-        'the task; uncordon ends it',
+      'Set while the node is cordoned by the controller because it refused starts for reasons unrelated ' +
+        'to the task; uncordon ends the cordon',
     ),
     drain: objectOrNull(
       Type.Object({

@@ -11,7 +11,7 @@ const entry = {
       'still be possible',
   ),
   is_own: Type.Boolean({ description: 'true: the scenario is not bundled with Headroom and can be deleted' }),
-  created_by: textOrNull('User that uploaded it; null: bundled with Headroom, or unknown'),
+  created_by: textOrNull('User who uploaded it; null: bundled with Headroom, or unknown'),
 }
 
 export const ScenarioEntryPageSchema = page(Type.Object(entry))

@@ -76,8 +76,8 @@ const seekSession = operation(
     summary: 'Go to an earlier or later time, or to a snapshot',
     description:
       'Going back replays the session from the start with the same requests, so the state at a given ' +
-      'time is always the same. Responds when the session has reached that time, or after 20 s while it ' +
-      'is still seeking.',
+      'time is always the same. Responds when the session has reached that time, or after 20 s if it is ' +
+      'still seeking.',
     ...control(),
     body: SeekBodySchema,
   },
@@ -203,7 +203,7 @@ const listFaults = operation(
   {
     operationId: 'listSessionFaults',
     role: 'viewer',
-    summary: 'Faults of a session, both from its scenario and injected',
+    summary: 'Faults of a session, from its scenario or injected',
     description: 'Hidden faults are visible only to admins.',
     tags: ['simulations'],
     params: SimulationPathSchema,
@@ -218,7 +218,8 @@ const injectFault = operation(
     role: 'submitter',
     summary: 'Inject a fault into a session now',
     description:
-      'The owner of the session and the role `operator` can inject a visible fault. A hidden fault ' +
+      'The owner of the session and callers with the role `operator` can inject a visible fault. A ' +
+      'hidden fault ' +
       'requires the role `admin`.',
     tags: ['simulations'],
     params: SimulationPathSchema,

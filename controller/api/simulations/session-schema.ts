@@ -132,7 +132,7 @@ export const FaultListSchema = Type.Object({
       }),
       is_hidden: Type.Boolean(),
       origin: oneOf(['scenario', 'injected']),
-      by: textOrNull('User that injected the fault'),
+      by: textOrNull('User who injected the fault'),
       fault: Type.Unsafe<object>({
         type: 'object',
         additionalProperties: true,

@@ -12,7 +12,7 @@ export const TraceSchema = Type.Object({
     description: 'Number of dropped rows, by reason',
   }),
   bytes: count('Size on disk, bytes'),
-  created_by: textOrNull('User that uploaded the trace'),
+  created_by: textOrNull('User who uploaded the trace'),
   created_at: instant('Time of the upload'),
 })
 export const TracePageSchema = page(TraceSchema)
@@ -23,8 +23,7 @@ export const TraceQuerySchema = closed({
   name: Type.String({
     pattern: '^[a-z0-9][a-z0-9_-]{0,63}$',
     description: 'Name of the trace; replaces your own trace with the same name',
-    'x-allowed':
-      '1 to 64 lower-case letters, digits, dashes and underscores, starting with a letter or digit',
+    'x-allowed': '1 to 64 lowercase letters, digits, dashes and underscores, starting with a letter or digit',
   }),
   format: Type.Optional(
     Type.String({

@@ -35,8 +35,8 @@ const releaseTask = operation(
     role: 'operator',
     summary: 'Release a task that is on hold',
     description:
-      'The task keeps its position in its priority class. Time on hold does not count towards ageing or ' +
-      'a reservation. Has no effect if the task is not on hold.',
+      'The task keeps its position in its priority class. Time on hold does not count toward ageing or a ' +
+      'reservation. Has no effect if the task is not on hold.',
     tags: ['tasks'],
     params: TaskPathSchema,
     response: { 200: TaskRef },

@@ -12,7 +12,9 @@ export const AssignmentSchema = Type.Object({
   }),
   gpus: list(count(), { description: 'Indexes of the GPUs on the node' }),
   attempt: count('Number of assignments so far; reports of earlier attempts are ignored'),
-  generation: count('Residency changes within the attempt; swap commands of earlier generations are ignored'),
+  generation: count(
+    'Number of residency changes within the attempt; swap commands of earlier ' + 'generations are ignored',
+  ),
   residency: oneOf(['none', 'resident', 'swapping_out', 'swapped_out', 'swapping_in']),
   demand_mib: count('Demand on each GPU, MiB: as declared, or increased by a later growth'),
   noswap: oneOf([0, 1], { description: 'Value that is used for accounting' }),

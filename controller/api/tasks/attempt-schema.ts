@@ -16,7 +16,7 @@ import {
 
 const AttemptRecordSchema = Type.Object({
   name: textOrNull('Task name'),
-  owner: textOrNull('As reported by the server; unverified, confirm it'),
+  owner: textOrNull('As reported by the server, unverified: check it before you adopt the attempt'),
   command: Type.Unsafe<readonly string[] | null>({ type: ['array', 'null'], items: { type: 'string' } }),
 })
 

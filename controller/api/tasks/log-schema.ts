@@ -19,7 +19,7 @@ export const LogSchema = Type.Object(
     next_offset: count('Send it as `offset` to continue'),
     data: Type.String({ description: 'Bytes, in base64' }),
     is_ended: Type.Boolean({
-      description: 'No more output will follow; earlier parts may remain to be read',
+      description: 'true: no more output will follow; earlier parts may remain to be read',
     }),
   },
   { $id: 'Log' },

@@ -824,7 +824,7 @@ class Log(TypedDict):
     data: str
     """Bytes, in base64."""
     is_ended: bool
-    """No more output will follow; earlier parts may remain to be read."""
+    """true: no more output will follow; earlier parts may remain to be read."""
 
 
 class WorkFilesItemsItem(TypedDict):
@@ -1027,8 +1027,8 @@ class Node(TypedDict):
     """An operator has stopped new placements on the node."""
     auto_cordon: Optional[NodeAutoCordon]
     """
-    Set while the controller has cordoned the node because it refused starts for reasons unrelated to the
-    task; uncordon ends it.
+    Set while the node is cordoned by the controller because it refused starts for reasons unrelated to
+    the task; uncordon ends the cordon.
     """
     drain: Optional[NodeDrain]
     """Set while the node is being drained; uncordon ends it."""
