@@ -44,7 +44,7 @@ const INPUTS = '^controller/engine/inputs/'
 const ENGINE = '^controller/(state|engine|query)/'
 /** Time series, sampled from the engine's views. */
 const SERIES = '^controller/series/'
-/** The schemas of the REST interface. */
+/** The schemas of the REST API. */
 const SCHEMAS = '^controller/api/[a-z]+/[a-z-]*schema\\.ts$'
 /** Recording of the controller's inputs. */
 const RECORDING = '^controller/recording/'

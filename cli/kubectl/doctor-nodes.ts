@@ -130,7 +130,7 @@ async function stoppedPods(api: ClusterApi, known: readonly GpuNode[]): Promise<
     .map(({ metadata, spec }) =>
       fail(
         `pod ${metadata.namespace ?? ''}/${metadata.name ?? ''}`,
-        `is stopped, and the agent of node ${spec.nodeName ?? ''} does not report`,
+        `is stopped, and the agent on node ${spec.nodeName ?? ''} is not reporting`,
         'it resumes once the agent reports again',
       ),
     )

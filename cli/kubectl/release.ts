@@ -128,8 +128,8 @@ async function byController(
   const hasStack = await exists(api.get(MUTATING_WEBHOOKS, { name: ADMISSION_POLICY }))
   if (hasStack)
     throw new CommandFailure(
-      `Pod ${nameOf(pod)} was created by ${kind} ${name}, which would create the same pod again. Remove ` +
-        `the label ${RUNTIME_LABEL} from the pod template of its owner.`,
+      `Pod ${nameOf(pod)} was created by ${kind} ${name}, which would recreate it. Remove the label ` +
+        `${RUNTIME_LABEL} from the pod template of the workload that owns the pod.`,
       EXIT_CONFLICT,
     )
   await deleteExactly(api, pod)

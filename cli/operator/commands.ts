@@ -112,8 +112,8 @@ function addRun(operator: Command, setExit: SetExit): void {
         .command('run')
         .description('place pods; one replica is the leader and responds to the Kubernetes scheduler'),
     )
-      .option('--listen <address:port>', 'HTTPS address for the scheduler', '0.0.0.0:8443')
-      .option('--agents <address:port>', 'HTTPS address for agents', '0.0.0.0:8444')
+      .option('--listen <address:port>', 'HTTPS address for requests from the scheduler', '0.0.0.0:8443')
+      .option('--agents <address:port>', 'HTTPS address for requests from agents', '0.0.0.0:8444')
       .option('--admin <address:port>', 'address of /metrics, /livez and /readyz', ADMIN)
       .option('--name <name>', 'name of this replica (default: POD_NAME, or the host name)')
       .option('--lease-name <name>', 'name of the Lease for leader election', 'headroom-operator')

@@ -7,6 +7,7 @@ import { recordScenario } from '../../simulator/experiment/recording/record-scen
 import { ReplayDivergence } from '../../simulator/experiment/recording/replayed-ports.ts'
 import { CommandFailure, EXIT_DIGEST_MISMATCH, EXIT_OK, UsageError } from '../../services/exit-codes.ts'
 import { checkPlace, writeOutput } from '../../services/output-file.ts'
+import { plural } from '../output/figures.ts'
 
 export interface SimRecordOptions {
   readonly data: string
@@ -46,12 +47,13 @@ export async function simRecord({ data, name, out, ...range }: SimRecordOptions)
   else writeOutput(`--out ${out}`, out, text)
   const times = [recorded.from, recorded.to].map((at) => new Date(at).toISOString()).join(' to ')
   const missing = [
-    ...(leftOut.nodes > 0 ? [`${leftOut.nodes} nodes that were not up`] : []),
-    ...(leftOut.tasks > 0 ? [`${leftOut.tasks} tasks that were on these nodes or stopping`] : []),
+    ...(leftOut.nodes > 0 ? [`${plural(leftOut.nodes, 'node')} not up`] : []),
+    ...(leftOut.tasks > 0 ? [`${plural(leftOut.tasks, 'task')} on these nodes or stopping`] : []),
   ]
   process.stderr.write(
-    `${times}: ${nodes} nodes, ${tasks} tasks, ${operator} operator actions, ${faults} ` +
-      `faults${missing.length === 0 ? '' : `; left out: ${missing.join(', ')}`}\n`,
+    `${times}: ${plural(nodes, 'node')}, ${plural(tasks, 'task')}, ` +
+      `${plural(operator, 'operator action')}, ${plural(faults, 'fault')}` +
+      `${missing.length === 0 ? '' : `; left out: ${missing.join(', ')}`}\n`,
   )
   return EXIT_OK
 }

@@ -88,8 +88,7 @@ export function decisionText(decision: Decision | null): string {
     missing,
   } = decision
   const lines = [
-    `${kind} ${number} of task ${taskName} (${taskId}) on ${nodeName}, GPU ${gpus.join(', ')}, by the ` +
-      `rule ${rule}`,
+    `${kind} ${number} of task ${taskName} (${taskId}) on ${nodeName}, GPU ${gpus.join(', ')}, rule ` + rule,
     sentence,
     ...(victimIds.length === 0 ? [] : [`swapped out: ${victimIds.join(', ')}`]),
     ...(missing.length === 0

@@ -1,6 +1,6 @@
 /**
- * Commands for a store that went back in time: their arguments and options. Their actions are loaded when
- * called.
+ * Commands for a store that went back to an earlier state: their arguments and options. Their actions are
+ * loaded when called.
  */
 import type { Command } from 'commander'
 import { calls, remote, withExamples, type SetExit } from '../command/command-shape.ts'

@@ -10,7 +10,7 @@ const MAX_AUDIT_ROWS = 100_000
 const DEFAULT_AUDIT_ROWS = 20
 
 export function addTokenCommands(program: Command, setExit: SetExit): void {
-  const token = program.command('token').description('tokens for the REST interface (docs/security.md)')
+  const token = program.command('token').description('tokens for the REST API (docs/security.md)')
   addCreate(token, setExit)
   withExamples(
     offline(remote(token.command('list').description('list all tokens, without their secrets'))),

@@ -77,7 +77,7 @@ export function addTraceCommands(program: Command, setExit: (code: number) => vo
 function addFormatOptions(command: Command): void {
   command
     .option('--nodes <file>', 'openb: node list of the cluster')
-    .option('--columns <field=column,…>', 'csv: column of each field')
+    .option('--columns <field=column,…>', 'csv: column to read each field from')
     .option('--delimiter <char>', 'csv: separator of cells, one character or tab', delimiter)
     .addOption(new Option('--time-unit <unit>', 'csv: unit of times without a unit').choices(TIME_UNITS))
     .option('--procs-per-gpu <n>', 'swf: processors per GPU', whole(1, MAX_PROCESSORS_PER_GPU))

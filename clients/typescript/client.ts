@@ -1,5 +1,5 @@
 /**
- * A client of the controller's REST interface (docs/client.md). Field names are those of the interface:
+ * A client of the controller's REST API (docs/client.md). Field names are those of the interface:
  * snake_case, MiB, RFC 3339.
  *
  *     const headroom = createClient()

@@ -6,7 +6,7 @@ import type { Transport } from './transport.ts'
 
 export function fleetOf(transport: Transport) {
   return {
-    /** GPUs as columns, with their figures of the last minute and hour; up to 10,000 in one answer. */
+    /** GPUs in columnar form, with their figures of the last minute and hour; up to 10,000 in one answer. */
     gpus: ({ signal, ...query }: Omit<GpuQuery, 'format'> & CallOptions = {}) =>
       transport.json<GpuListBody>({ method: 'GET', path: '/gpus', query, signal }),
     /** Returns the usage, waits and starvation of the open tasks, by owner. */

@@ -1,5 +1,5 @@
 /**
- * The REST interface: requests in, commands to the engine and views of it out. Building it and listening are
+ * The REST API: requests in, commands to the engine and views of it out. Building it and listening are
  * two things.
  */
 import swagger from '@fastify/swagger'

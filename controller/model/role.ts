@@ -1,4 +1,4 @@
-/** Roles of the REST interface. */
+/** Roles of the REST API. */
 
 /** Each role includes the permissions of those before it. */
 export const RANKED_ROLES = ['viewer', 'submitter', 'operator', 'admin'] as const

@@ -261,7 +261,7 @@ export interface ExerciseBrief {
   readonly objectives: readonly { readonly id: string; readonly text: string; readonly points: number }[]
 }
 
-/** An action through the REST interface. */
+/** An action through the REST API. */
 export interface ExerciseAction {
   readonly virtualMs: DurationMs
   readonly method: string
@@ -304,7 +304,7 @@ export interface Debrief extends Marked {
   readonly reference: Marked
 }
 
-/** A request to the REST interface of a session's own controller, unchanged. */
+/** A request to the REST API of a session's own controller, unchanged. */
 export interface ForwardedRequest {
   readonly method: string
   /** From `/api/v1/` on, with the query. */

@@ -225,7 +225,7 @@ export interface AuditRecord {
   readonly tokenId: string | null
   readonly address: string | null
   readonly requestId: string | null
-  /** The operation of the REST interface, or `message`. */
+  /** The operation of the REST API, or `message`. */
   readonly action: string
   /** Method and path, without a query. */
   readonly target: string
@@ -298,7 +298,7 @@ export interface Marks {
 
 /**
  * The extent of a store's history. It is also kept outside the store (a file, the GPU servers), so that a
- * store that went back in time is detected (docs/decisions/0079).
+ * store that went back to an earlier state is detected (docs/decisions/0079).
  */
 export interface StoreMark {
   /** Epoch of the controller that wrote last. */

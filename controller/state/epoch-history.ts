@@ -1,6 +1,6 @@
 /**
  * Epochs that have written to this store, and their first events: enough to judge whether the store has what
- * a node has heard of (docs/protocol.md, "A store that went back in time").
+ * a node has heard of (docs/protocol.md, "A store that went back to an earlier state").
  */
 import type { BehindReason } from '../model/controller-status.ts'
 import { MIN_EPOCHS_AHEAD } from '../model/epoch-after-loss.ts'
@@ -81,8 +81,8 @@ export class EpochHistory {
 }
 
 /**
- * After a store went back in time its epochs are used again: the same number may belong to another process,
- * or to none in this store.
+ * After a store went back to an earlier state its epochs are used again: the same number may belong to
+ * another process, or to none in this store.
  */
 function isOfOther({ epoch, controller }: NodeMark, written: EpochRecord | undefined): boolean {
   if (written === undefined) return false

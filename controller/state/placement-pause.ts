@@ -1,7 +1,7 @@
 /**
  * While the store may lack a part of its history nothing is placed, requeued or given up: after each start
- * until the nodes that were up are heard, in recovery, and when most nodes say that the store went back in
- * time (docs/protocol.md, "A store that went back in time").
+ * until the nodes that were up are heard, in recovery, and when most nodes say that the store went back to
+ * an earlier state (docs/protocol.md, "A store that went back to an earlier state").
  */
 import type { PauseReason } from '../model/controller-status.ts'
 import type { DurationMs, Instant } from '../../protocol/units.ts'

@@ -16,7 +16,7 @@ export interface ClientAuditSubject {
   readonly target: string
 }
 
-/** The audit trail of the REST interface (controller/api/auth/audit-trail.ts). */
+/** The audit trail of the REST API (controller/api/auth/audit-trail.ts). */
 export interface ClientAudit {
   begin(subject: ClientAuditSubject): number
   /** @param begun null: the request was refused before it began */

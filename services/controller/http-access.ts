@@ -1,4 +1,4 @@
-/** Access to the REST interface: from settings and tokens, at the start of `headroom serve`. */
+/** Access to the REST API: from settings and tokens, at the start of `headroom serve`. */
 import { isIP } from 'node:net'
 import { hostname } from 'node:os'
 import { createOidcProvider } from '../../controller/adapters/oidc-provider.ts'

@@ -34,7 +34,7 @@ export function createRateLimitedLog(log: Logger, now: () => number): RateLimite
 }
 
 /**
- * Adds changes by clients of the bus to the audit of the REST interface. The audit is created after the
+ * Adds changes by clients of the bus to the audit of the REST API. The audit is created after the
  * controller, whose first client request comes later.
  */
 

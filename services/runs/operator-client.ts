@@ -1,5 +1,5 @@
 /**
- * The REST interface inside a simulated world: requests of a scenario's operator go through the real routes,
+ * The REST API inside a simulated world: requests of a scenario's operator go through the real routes,
  * while virtual time does not advance.
  */
 import { setImmediate } from 'node:timers/promises'

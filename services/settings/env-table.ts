@@ -33,14 +33,14 @@ export const ENVIRONMENT = {
     name: 'CONTROLLER_HTTP_HOST',
     range: 'an IP address or a host name',
     byDefault: '127.0.0.1',
-    meaning: 'Address on which the REST interface and the page listen',
+    meaning: 'Address on which the REST API and the page listen',
     read: (text) => (isHost(text) ? text : undefined),
   },
   httpPort: {
     name: 'CONTROLLER_HTTP_PORT',
     range: 'an integer from 0 to 65535',
     byDefault: '30080',
-    meaning: 'Port of the REST interface and the page; 0 takes any free port',
+    meaning: 'Port of the REST API and the page; 0 takes any free port',
     read: (text) => integerIn(text, 0, 65_535),
   },
   adminTokenFile: {

@@ -1,5 +1,5 @@
 /**
- * The REST interface of one host: on a Unix socket whose permissions and peers say who the caller is, and on
+ * The REST API of one host: on a Unix socket whose permissions and peers say who the caller is, and on
  * TCP only when a port is set and a token exists.
  */
 import { chmodSync, chownSync, mkdirSync, rmSync } from 'node:fs'

@@ -1,6 +1,6 @@
 /**
  * `headroom gpu-server --standalone`: the controller of `headroom serve` and one GPU server in one process,
- * without a broker, with the REST interface on a Unix socket.
+ * without a broker, with the REST API on a Unix socket.
  */
 import { createSystemClock } from '../../controller/adapters/system-clock.ts'
 import { guardProgram } from '../../gpu-server/guard/guard-program.ts'

@@ -53,7 +53,7 @@ export type Objective = Worth &
         readonly min: number | null
         readonly max: number | null
       }
-    /** The answer of the REST interface at a JSON Pointer (RFC 6901). */
+    /** The answer of the REST API at a JSON Pointer (RFC 6901). */
     | {
         readonly kind: 'state'
         readonly path: string

@@ -6,7 +6,7 @@ export interface Evidence {
   readonly answers: Readonly<Record<string, AnswerValue>>
   /** Metrics of the result, over the whole run. */
   readonly metrics: object
-  /** Answers of the REST interface by path, as written in the exercise; null: not JSON. */
+  /** Answers of the REST API by path, as written in the exercise; null: not JSON. */
   readonly reads: ReadonlyMap<string, { readonly status: number; readonly body: unknown }>
 }
 

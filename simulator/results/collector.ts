@@ -75,8 +75,8 @@ export class Collector {
   }
 
   /**
-   * The store went back in time: tasks that it lost never end, and tasks that it has again count as submitted
-   * again.
+   * The store went back to an earlier state: tasks that it lost never end, and tasks that it has again count
+   * as submitted again.
    */
   setBack(openTasks: readonly Pick<TaskRecord, 'id' | 'submittedAt' | 'firstStartedAt'>[]): void {
     this.#lost.clear()

@@ -53,7 +53,7 @@ export class OperatorAgenda {
     nodeIdOf = nodeIdFromName,
   ) {
     if (actions.length > 0 && client === null)
-      throw new Error('a scenario with operator actions needs a client of the REST interface')
+      throw new Error('a scenario with operator actions needs a client of the REST API')
     this.#client = client
     this.#nodeIdOf = nodeIdOf
     this.#left = actions.length

@@ -34,7 +34,7 @@ export interface Scenario {
 
 export interface ScenarioClock {
   readonly startMs: Instant
-  /** Since the start; no arrivals afterwards. Null: the run ends with its workload. */
+  /** Since the start; no arrivals afterwards. Null: the run ends when its workload is complete. */
   readonly untilMs: DurationMs | null
   /** Continues after `untilMs` until every task that can end has ended. */
   readonly drain: boolean

@@ -39,7 +39,7 @@ const MAX_FOREIGN_STEPS = 10_000
 /** 100 years. */
 const MAX_FOREIGN_MS = 3_153_600_000_000
 
-/** The same pattern as in the REST interface, so that every snapshot of a cluster can be loaded. */
+/** The same pattern as in the REST API, so that every snapshot of a cluster can be loaded. */
 export const groupName = textLike(
   new RegExp(GROUP_ID_PATTERN, 'u'),
   'a name of letters, digits, blanks inside, dot, - and _',

@@ -1,4 +1,4 @@
-/** Table of `operator`: requests to the REST interface at given times. */
+/** Table of `operator`: requests to the REST API at given times. */
 import {
   byKey,
   duration,

@@ -1,7 +1,7 @@
 /**
  * An interactive simulated world: it advances by single events or by time, and goes back. Going back replays
  * the run from the start with the same inputs, so the same instant always has the same state. Pacing and the
- * client of the REST interface are arguments.
+ * client of the REST API are arguments.
  */
 import type { DurationMs } from '../../protocol/units.ts'
 import type { Position, SessionInput, SteppableWorld } from './steppable-world.ts'

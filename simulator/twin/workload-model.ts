@@ -60,7 +60,7 @@ export function workloadModelOf(image: ClusterSnapshot, past: RecentPast): Workl
   const pastMs = Math.max(1, past.to - past.from)
   if (started.length < LEAST_ENDS) {
     const detail =
-      `only ${started.length} tasks have run and ended in the last ${hours(pastMs)}; the twin ` +
+      `${endsInWords(started.length)} in the last ${period(pastMs)}; the twin ` +
       `needs ${LEAST_ENDS} to know how long tasks stay`
     return { reason: 'NO_HISTORY', detail }
   }
@@ -75,7 +75,7 @@ export function workloadModelOf(image: ClusterSnapshot, past: RecentPast): Workl
   )
   const [wanting, idle] = [stretchesOf(past.runs.wantingMs), stretchesOf(past.runs.idleMs)]
   const assumes = [
-    `residences follow the ${started.length} tasks that ended in the last ${hours(pastMs)}, ` +
+    `residences follow the ${started.length} tasks that ended in the last ${period(pastMs)}, ` +
       'given how long each has been there',
     `tasks like the ${submitted.length} of that time arrive at random, ${perHour.toFixed(1)} an hour`,
     wanting.ms.length === 0 || idle.ms.length === 0
@@ -137,6 +137,14 @@ function stretchesOf(runs: readonly DurationMs[]): Stretches {
   return { ms, meanMs: Math.max(1, ms.reduce((sum, each) => sum + each, 0) / Math.max(1, ms.length)) }
 }
 
-function hours(ms: DurationMs): string {
-  return ms < 7_200_000 ? `${Math.round(ms / 60_000)} minutes` : `${Math.round(ms / 3_600_000)} hours`
+function endsInWords(tasks: number): string {
+  if (tasks === 0) return 'no task has run and ended'
+  return tasks === 1 ? 'only 1 task has run and ended' : `only ${tasks} tasks have run and ended`
+}
+
+/** The noun phrase after "the last". */
+function period(ms: DurationMs): string {
+  if (ms >= 7_200_000) return `${Math.round(ms / 3_600_000)} hours`
+  const minutes = Math.max(1, Math.round(ms / 60_000))
+  return minutes === 1 ? 'minute' : `${minutes} minutes`
 }

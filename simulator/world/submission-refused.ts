@@ -21,6 +21,6 @@ export class SubmissionRefused extends Error {
 
 function inWords({ code, detail, limit, problems }: Refused): string {
   if (code === 'too_many_pending')
-    return `${limit} tasks are pending, the maximum. Use fewer or later tasks, or a larger fleet`
+    return `too many tasks are pending (limit: ${limit}). Use fewer or later tasks, or a larger fleet`
   return detail ?? problems?.map((problem) => problem.detail).join('; ') ?? code
 }

@@ -271,7 +271,7 @@ class SetBackCase {
           () => 'it was not refused',
           (error: unknown) => String(error),
         )
-        const mark = /went back in time.*--accept-loss (\S+)\./.exec(line)?.[1]
+        const mark = /went back to an earlier state.*--accept-loss (\S+)\./.exec(line)?.[1]
         if (mark === undefined) throw new Error(`no refusal that names a mark: ${line}`)
         return cluster.startController('--accept-loss', mark)
       }

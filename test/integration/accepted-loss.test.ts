@@ -90,7 +90,7 @@ it.each([
 )
 
 it(
-  'The same older file with its old epoch is a store that went back in time',
+  'The same older file with its old epoch is a store that went back to an earlier state',
   { timeout: 300_000 },
   async () => {
     const { world, older } = await lost()

@@ -157,7 +157,7 @@ describe.skipIf(whyNoNatsServer() !== null)('a channel into a task', { timeout: 
     await server.end('SIGKILL')
     await until('ends together with the server', () => !isServedRunning())
     expect(await served.ended).toBe(1)
-    expect(served.output()).toMatch(/does not respond|was restarted/)
+    expect(served.output()).toMatch(/does not respond|server of the task restarted/)
     await server.start(async () =>
       (await live.nodes()).some(({ name, status }) => name === 'alpha' && status === 'up'),
     )

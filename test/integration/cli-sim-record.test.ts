@@ -67,6 +67,7 @@ async function recorded(...options: readonly string[]): Promise<string> {
   const file = join(folder, `${options.length}.scenario.json`)
   const made = await headroom(['sim', 'record', '--data', data, '--out', file, ...options])
   expect(made, made.stderr).toMatchObject({ code: 0 })
+  expect(made.stderr).toMatch(/, 1 fault(;|\n)/)
   const valid = await headroom(['sim', 'validate', file])
   expect(valid, valid.stdout + valid.stderr).toMatchObject({ code: 0 })
   return file

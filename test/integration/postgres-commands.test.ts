@@ -140,7 +140,11 @@ describe.skipIf(whyNoPostgres() !== null)('a PostgreSQL store', () => {
   it.each([
     ['a changed column', "update headroom.tasks set name = 'c' where seq = 1", /row 1 of table tasks/],
     ['a missing event', 'delete from headroom.events where seq = 2', /^events: 1 of 1 to 3 are missing/m],
-    ['a store that went back in time', 'update headroom.history set commits = 0', /^mark: .*back in time/],
+    [
+      'a store that went back to an earlier state',
+      'update headroom.history set commits = 0',
+      /^mark: .*back to an earlier state/,
+    ],
   ])('is found damaged by a verification: %s', async (_, damage, expected) => {
     await filled(open())
     expect((await verifyPostgres(place())).problems).toEqual([])

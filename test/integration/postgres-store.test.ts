@@ -98,7 +98,7 @@ describe.skipIf(whyNoPostgres() !== null)('a PostgreSQL store', () => {
     await store.close()
   })
 
-  it('that went back in time is refused, until an operator accepts the loss', async () => {
+  it('that went back to an earlier state is refused, until an operator accepts the loss', async () => {
     const store = open()
     await store.commit(aBatch({ events: [anEvent(1)], marks: marks(2) }))
     await server.query('create schema kept; create table kept.chain as table headroom.event_chain')
@@ -109,7 +109,7 @@ describe.skipIf(whyNoPostgres() !== null)('a PostgreSQL store', () => {
       update headroom.history set commits = commits - 1`)
     const why = await refusal()
     expect(why).toMatch(
-      /went back in time: 2 acknowledged events are missing, 2 to 3 .*--accept-loss (\S+)\./,
+      /went back to an earlier state: 2 acknowledged events are missing, 2 to 3 .*--accept-loss (\S+)\./,
     )
     const [, mark = ''] = /--accept-loss (\S+)\.$/.exec(why) ?? []
     expect(await refusal({ acceptLoss: 'another' })).toMatch(/another does not match the mark/)

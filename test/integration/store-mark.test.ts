@@ -1,4 +1,4 @@
-/** A store that went back in time is refused, and an operator can continue. */
+/** A store that went back to an earlier state is refused, and an operator can continue. */
 import { hash } from 'node:crypto'
 import {
   cpSync,
@@ -23,7 +23,7 @@ import { headroom } from '../support/headroom-command.ts'
 import { aBatch, anAudit, anEvent, aTask } from '../support/store-builders.ts'
 
 const BEHIND =
-  /went back in time: 2 acknowledged events are missing, 3 to 4 \(since 2025-[^ ]+Z, epoch 7\)\. Put back/
+  /to an earlier state: 2 acknowledged events are missing, 3 to 4 \(since 2025-[^ ]+Z, epoch 7\)\. Put back/
 
 let folder: string
 let data: string
@@ -287,7 +287,7 @@ describe('headroom restore', { timeout: 300_000 }, () => {
     await opened()
     cpSync(join(early, STORE_FILE), path)
     expect(await opened()).toMatch(
-      /went back in time: no event is missing, but \d+ acknowledged commits are \(since .*epochs 7 to \d+\)/,
+      /earlier state: no event is missing, but \d+ acknowledged commits are \(since .*epochs 7 to \d+\)/,
     )
   })
 

@@ -1,6 +1,6 @@
 /**
- * Mutants: each removes one rule for a store that went back in time (safety section 2; docs/decisions/0082,
- * 0083).
+ * Mutants: each removes one rule for a store that went back to an earlier state (safety section 2;
+ * docs/decisions/0082, 0083).
  */
 import { edit, type Mutant } from './mutant.ts'
 

@@ -1,5 +1,6 @@
 /**
- * The page with a store that went back in time: with real controllers whose store was restored, or set back.
+ * The page with a store that went back to an earlier state: with real controllers whose store was restored,
+ * or set back.
  */
 import { join } from 'node:path'
 import type { Page } from 'playwright-core'
@@ -51,7 +52,7 @@ async function signedIn(secret: string, path: string): Promise<WatchedPage> {
   return opened
 }
 
-describe.skipIf(CHROMIUM === null)('the page of a store that went back in time', { timeout: 300_000 }, () => {
+describe.skipIf(CHROMIUM === null)('the page of a store in an earlier state', { timeout: 300_000 }, () => {
   beforeAll(async () => {
     browser = await TestBrowser.start()
   })
@@ -79,7 +80,7 @@ describe.skipIf(CHROMIUM === null)('the page of a store that went back in time',
 
     await row(page, 'kept/1').getByRole('button', { name: 'Adopt…' }).press('Enter')
     const dialog = await focusedDialog(page)
-    await dialog.getByText('reported the owner ada. This owner is not confirmed.').waitFor()
+    await dialog.getByText('reported ada as the owner. This is not verified.').waitFor()
     const adopt = dialog.getByRole('button', { name: 'Adopt' })
     // The owner that the node states is not used automatically.
     expect(await dialog.getByLabel('Owner', { exact: true }).inputValue()).toBe('')

@@ -295,6 +295,7 @@ describe('the rate limit', () => {
     expect(await statuses({ token: second, from: '10.0.0.1' }, 1)).toEqual([200])
     const refused = await world.ask('GET', CONFIG, { token: first })
     expect([refused.headers['retry-after'], refused.json().code]).toEqual(['1', 'too_many_requests'])
+    expect(refused.json().detail).toBe('This token has exceeded the request rate limit. Try again in 1 s.')
   })
 
   test('Requests are not limited where authentication is off', async () => {

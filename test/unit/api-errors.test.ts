@@ -214,6 +214,14 @@ describe('a refusal of the engine', () => {
     expect(world.nodes.has(NODE_ID)).toBe(true)
   })
 
+  test.each([
+    [null, 'Too many tasks are pending (limit: 1).'],
+    ['ada', 'Too many tasks of ada are pending (limit per owner: 1).'],
+  ])('A limit of one pending task reads well (owner %s)', async (owner, detail) => {
+    world.nextRefusal = { code: 'too_many_pending', limit: 1, owner }
+    expect(await api.send('PUT', '/config', PERCENT)).toMatchObject({ status: 429, body: { detail } })
+  })
+
   test('an invalid field is named by a JSON pointer with escaped slashes and tildes', () => {
     world.nextRefusal = { code: 'invalid', problems: [{ field: 'a/b~c', detail: 'is wrong' }] }
     return expect(api.send('PUT', '/config', PERCENT)).resolves.toMatchObject({

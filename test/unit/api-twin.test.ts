@@ -81,7 +81,7 @@ describe('explain', () => {
     })
     expect(await get('/tasks/sits/explain')).toMatchObject({
       forecast: null,
-      forecast_unavailable_because: 'NOT_ASKED: the task does not wait for its first start.',
+      forecast_unavailable_because: 'NOT_NEEDED: the task does not wait for its first start.',
     })
     expect(await get('/tasks/waits/explain?forecast=maybe')).toMatchObject({ status: 400 })
   })
@@ -150,7 +150,7 @@ describe('a dry run of a submission', () => {
     expect(await post('/tasks?dry_run=true&forecast=true', { ...waits, vram_mib: 100 })).toMatchObject({
       starts: 'now',
       forecast: null,
-      forecast_unavailable_because: 'NOT_ASKED: the task would start now.',
+      forecast_unavailable_because: 'NOT_NEEDED: the task would start immediately.',
     })
     expect(tried).toHaveLength(1)
   })

@@ -1,6 +1,6 @@
 /**
  * Whether a store contains what a node knows, derived from the controller of each epoch (docs/protocol.md, "A
- * store that went back in time").
+ * store that went back to an earlier state").
  */
 import { expect, it } from 'vitest'
 import { epochAfterLoss } from '../../controller/model/epoch-after-loss.ts'

@@ -70,7 +70,7 @@ describe('a handover', () => {
   })
 })
 
-describe('the REST interface', () => {
+describe('the REST API', () => {
   const post = (url: string, body?: object) =>
     fetch(`${url}/api/v1/leader/resign`, {
       method: 'POST',

@@ -175,7 +175,7 @@ describe('a channel at the controller', () => {
       () =>
         expect(lastEnd(restarted.frames)).toEqual({
           kind: 'cut',
-          why: 'the GPU server of the task was restarted or closed the channel',
+          why: 'the GPU server of the task restarted, or it closed the channel',
         }),
       WAIT,
     )
@@ -225,7 +225,9 @@ describe('a channel at the controller', () => {
     const { channels, server } = world({ maxOfCaller: 2, maxOpen: 3 })
     await channels.open(PLACE, EXEC)
     await channels.open(PLACE, EXEC)
-    await expect(channels.open(PLACE, EXEC)).rejects.toThrow(/This caller has 2 open channels/)
+    await expect(channels.open(PLACE, EXEC)).rejects.toThrow(
+      /Too many channels are open \(limit per caller: 2\)/,
+    )
     const other = { ...PLACE, subject: { ...SUBJECT, tokenId: 'token-2' } }
     await channels.open(other, EXEC)
     await expect(channels.open(other, EXEC)).rejects.toBeInstanceOf(ApiProblem)

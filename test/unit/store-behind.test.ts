@@ -1,6 +1,6 @@
 /**
- * A store that went back in time: its controller notices it, sends the nodes no commands, and kills no task
- * (docs/protocol.md).
+ * A store that went back to an earlier state: its controller notices it, sends the nodes no commands, and
+ * kills no task (docs/protocol.md).
  */
 import { expect, it } from 'vitest'
 import type { Envelope } from '../../protocol/envelope.ts'

@@ -11,7 +11,7 @@ describe('a task of a scenario that the controller refuses', () => {
       Object.assign(world.controller.cluster, { pendingCount: MAX_PENDING_TASKS })
     const run = play({ nodes: [node({ name: 'a' })], tasks: [task({ id: 't1' })] }, { onWorld: isFull })
     await expect(run).rejects.toThrow(
-      /^the controller refused task t1: 1000000 tasks are pending, the maximum/,
+      /^the controller refused task t1: too many tasks are pending \(limit: 1000000\)/,
     )
     expect(exitCodeOf(new SubmissionRefused('t1', { code: 'conflict', detail: 'there is one' }))).toBe(1)
   })

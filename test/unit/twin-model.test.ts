@@ -57,6 +57,17 @@ describe('a workload model', () => {
     })
   })
 
+  it.each([
+    [0, 3 * 60_000, 'no task has run and ended in the last 3 minutes; '],
+    [1, 60_000, 'only 1 task has run and ended in the last minute; '],
+    [2, 1, 'only 2 tasks have run and ended in the last minute; '],
+  ])('names %i ended tasks of %i ms in a sentence', (tasks, ms, words) => {
+    const past = pastOf(endedTasks(tasks))
+    expect(workloadModelOf(imageOf([]), { ...past, from: past.to - ms })).toMatchObject({
+      detail: expect.stringContaining(words) as string,
+    })
+  })
+
   it('counts arrivals, residence without waits, and the share that wanted the GPU', () => {
     const model = modelOf()
     expect(model.perHour).toBe(11)

@@ -23,7 +23,7 @@ export function DecisionDetails(props: DecisionProps): JSX.Element {
       </Show>
       <p class="quiet text">
         Decision {props.decision.number}, made at {clockTime(props.decision.at)} for{' '}
-        <TaskLink class="" id={props.decision.task_id} name={props.decision.task_name} /> by the rule{' '}
+        <TaskLink class="" id={props.decision.task_id} name={props.decision.task_name} />, rule{' '}
         {props.decision.rule}
         <Show when={props.decision.waited_seconds !== null}>
           ; the task waited for {seconds(props.decision.waited_seconds)}

@@ -75,7 +75,7 @@ const PRESENTED: Readonly<Record<FieldName, Presentation>> = {
   max_residency_seconds: { group: 'Swapping', title: 'Maximum residency under contention (s)' },
   swap_in_aging_seconds: { group: 'Swapping', title: 'Swap-in wait before ranking as P0 (s)' },
   swap_in_probe_seconds: { group: 'Swapping', title: 'Swap-in probe interval (s)' },
-  eager_swap_in_seconds: { group: 'Swapping', title: 'Time swapped out before eager swap-in (s)' },
+  eager_swap_in_seconds: { group: 'Swapping', title: 'Wait before eager swap-in (s)' },
   reservation_after_seconds: { group: 'Queue and placement', title: 'Queue wait before GPU reservation (s)' },
   queue_aging_seconds: { group: 'Queue and placement', title: 'Queue aging interval per priority class (s)' },
   placement_strategy: { group: 'Queue and placement', title: 'Placement strategy' },

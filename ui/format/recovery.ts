@@ -1,4 +1,4 @@
-/** Texts for a store that went back in time. Pure. */
+/** Texts for a store that went back to an earlier state. Pure. */
 import type { AttemptBody, RecoveryBody } from '../../controller/api/tasks/attempt-schema.ts'
 import { mib, UNKNOWN, whole } from './figures.ts'
 

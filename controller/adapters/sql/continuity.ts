@@ -97,14 +97,14 @@ function differenceOf(position: StorePosition, mark: FileMark, linkAt: LinkAt): 
   const missing = mark.eventSeq - position.eventSeq
   if (missing > 0) {
     return (
-      `went back in time: ${missing} acknowledged events are missing, ` +
+      `went back to an earlier state: ${missing} acknowledged events are missing, ` +
       `${position.eventSeq + 1} to ${mark.eventSeq} (${since}, ${epochs})`
     )
   }
   const commits = mark.commits - position.commits
   if (position.epoch < mark.epoch || commits > 0) {
     return (
-      'went back in time: no event is missing, ' +
+      'went back to an earlier state: no event is missing, ' +
       `but ${Math.max(commits, 1)} acknowledged commits are (${since}, ${epochs})`
     )
   }

@@ -66,9 +66,8 @@ function limit(request: FastifyRequest, { ofTokens, ofAddresses }: Access, token
     tokenId === null ? ofAddresses.take(addressOf(request), now) : ofTokens.take(tokenId, now)
   if (waitSeconds === 0) return
   const who = tokenId === null ? 'This address' : 'This token'
-  throw new ApiProblem('too_many_requests', `${who} exceeds the request rate limit.`, {
-    headers: { 'retry-after': String(waitSeconds) },
-  })
+  const detail = `${who} has exceeded the request rate limit. Try again in ${waitSeconds} s.`
+  throw new ApiProblem('too_many_requests', detail, { headers: { 'retry-after': String(waitSeconds) } })
 }
 
 /** A Unix socket has no address. */

@@ -154,9 +154,9 @@ export class OpenChannels {
     const { maxOpen, maxOfCaller } = this.#limits
     const ofCaller = [...this.#held].filter((held) => held.caller === caller).length
     if (this.#held.size + this.#opening < maxOpen && ofCaller < maxOfCaller) return
-    const whose =
-      ofCaller < maxOfCaller ? `All callers together have ` + `${maxOpen}` : `This caller has ${maxOfCaller}`
-    throw new ApiProblem('too_many_streams', `${whose} open channels, which is the limit. Close one first.`, {
+    const limit =
+      ofCaller < maxOfCaller ? `limit for all callers: ${maxOpen}` : `limit per caller: ${maxOfCaller}`
+    throw new ApiProblem('too_many_streams', `Too many channels are open (${limit}). Close one first.`, {
       headers: { 'retry-after': '5' },
     })
   }

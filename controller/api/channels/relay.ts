@@ -195,6 +195,6 @@ export class Relay {
 
 function wordsOf(refused: string): string {
   return refused === 'unknown_channel'
-    ? 'the GPU server of the task was restarted or closed the channel'
+    ? 'the GPU server of the task restarted, or it closed the channel'
     : `the GPU server of the task closed the channel (${refused})`
 }

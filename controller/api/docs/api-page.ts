@@ -60,7 +60,7 @@ export function apiPage(document: OpenApiDocument, styleHref: string, documentHr
     description,
     routes: routes.filter(({ operation }) => operation.tags?.[0] === name),
   }))
-  const title = `${info.title} ${info.version}: REST interface`
+  const title = `${info.title} ${info.version}: REST API`
   return `<!doctype html>
 <html lang="en">
 <head>

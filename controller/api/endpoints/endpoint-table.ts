@@ -59,7 +59,7 @@ export class EndpointTable {
     const isNews = seen === undefined || now.revision !== seen
     if (isNews || ms === 0 || !this.#options.mayWait || this.#isClosed || gone.aborted) return now
     if (this.#waiting.size >= MAX_GATEWAYS) {
-      const detail = `${MAX_GATEWAYS} gateways are already waiting, which is the limit. Try again in 5 s.`
+      const detail = `Too many gateways are waiting (limit: ${MAX_GATEWAYS}). Try again in 5 s.`
       throw new ApiProblem('too_many_streams', detail, { headers: { 'retry-after': '5' } })
     }
     await new Promise<void>((resolve) => {

@@ -13,7 +13,7 @@ const listGpus = operation({
   operationId: 'listGpus',
   role: 'viewer',
   answerHeaders: ['Vary', 'Content-Encoding', 'Content-Disposition'],
-  summary: 'GPUs with VRAM, utilization, swaps and starvation, as columns',
+  summary: 'GPUs with VRAM, utilization, swaps and starvation, in columnar form',
   description:
     'Returns up to 10,000 GPUs in one response, compressed if the client accepts gzip. Values for the ' +
     'last minute and hour come from the series (docs/series.md) and are null if unknown.',

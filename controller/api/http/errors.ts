@@ -131,14 +131,15 @@ export function problemOfRefusal(refusal: Refusal): ApiProblem {
     case 'key_reused':
       return new ApiProblem(
         'idempotency_key_reused',
-        `This Idempotency-Key was used with a different body, for task ${refusal.taskId}. Send a new key.`,
+        `This Idempotency-Key was already used with a different request body (task ${refusal.taskId}). ` +
+          'Use a new key.',
       )
     case 'too_many_pending':
       return tryLater(
         'too_many_pending',
         refusal.owner === null
-          ? `${refusal.limit} tasks are pending, which is the limit.`
-          : `${refusal.limit} tasks of ${refusal.owner} are pending, which is the limit per owner.`,
+          ? `Too many tasks are pending (limit: ${refusal.limit}).`
+          : `Too many tasks of ${refusal.owner} are pending (limit per owner: ${refusal.limit}).`,
       )
     case 'store_failed':
     case 'commit_unknown':
@@ -241,7 +242,7 @@ function frameworkProblem(error: unknown, bodyLimit: number): ApiProblem | null 
         `A path segment is longer than ${URI_PARAMETER_LIMIT} characters.`,
       )
     case 'FST_ERR_BAD_URL':
-      return new ApiProblem('malformed_request', 'The path has an invalid percent-encoding.')
+      return new ApiProblem('malformed_request', 'The path contains invalid percent-encoding.')
   }
   const isClientFault = typeof statusCode === 'number' && statusCode >= 400 && statusCode < 500
   return isClientFault ? new ApiProblem('malformed_request', error.message, { cause: error }) : null

@@ -96,7 +96,7 @@ export const NodeSchema = Type.Object(
         reason: Type.String({ description: 'Message from the node' }),
         next_trial_at: instant('When the next trial task can be placed on the node'),
         failed_trials: count('Failed trial starts; the interval doubles after each'),
-        is_trial_open: Type.Boolean({ description: 'The node is waiting for a trial task' }),
+        is_trial_open: Type.Boolean({ description: 'The node accepts one task as a trial start' }),
       }),
       'Set while the node is cordoned by the controller because it refused starts for reasons unrelated ' +
         'to the task; uncordon ends the cordon',
@@ -119,7 +119,7 @@ export const NodeSchema = Type.Object(
         'null: not reported',
     ),
     features: list(Type.String(), {
-      description: 'Task features reported by the GPU server (image: container images)',
+      description: 'Task features that the GPU server supports, for example `image` (container images)',
     }),
     overcommit_vram_percent: countOrNull('Override for this node; null: the global default applies'),
     safety_reserve_mib: countOrNull('Override for this node, per GPU; null: the global reserve applies'),
@@ -218,7 +218,7 @@ export const DrainQuerySchema = closed({
   ),
   after_seconds: Type.Optional(
     integer(0, 604_800, {
-      description: 'With requeue: how long tasks have to end on their own, s (default 0)',
+      description: 'With requeue: seconds to wait for tasks to end on their own (default 0)',
     }),
   ),
 })

@@ -16,7 +16,7 @@ const listDecisions = operation(
   {
     operationId: 'listDecisions',
     role: 'viewer',
-    summary: 'Decisions with their candidates: placements, swaps, growths',
+    summary: 'Decisions (placements, swaps and growths) with their candidates',
     description:
       'Newest first, or oldest first with `after`. The newest 200,000 decisions of the last 30 days are ' +
       'stored.',

@@ -17,7 +17,7 @@ const getSeries = operation(
     operationId: 'getSeries',
     summary: 'Utilization, starvation, VRAM, queue and swaps over time',
     description:
-      'Averages over equal intervals, as columns on a common time axis. Names are listed in ' +
+      'Averages over equal intervals in columnar form, on a common time axis. Names are listed in ' +
       'docs/series.md; the response includes the chosen resolution.',
     tags: ['summary'],
     role: 'viewer',

@@ -151,8 +151,8 @@ export const SummarySchema = Type.Object(
     swaps: Type.Object({
       outs: count('Swap-outs completed since the controller started'),
       ins: count('Swap-ins completed since the controller started'),
-      out_mib: mib('Volume of these swap-outs'),
-      in_mib: mib('Volume of these swap-ins'),
+      out_mib: mib('Total VRAM swapped out since the controller started'),
+      in_mib: mib('Total VRAM swapped in since the controller started'),
     }),
     window: objectOrNull(
       WindowSchema,

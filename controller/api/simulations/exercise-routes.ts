@@ -76,7 +76,7 @@ const answerQuestion = operation(
   {
     operationId: 'answerQuestion',
     role: 'submitter',
-    summary: 'Answer a question of an exercise',
+    summary: 'Answer an exercise question',
     description: 'Repeated answers are allowed; the last one counts. The result is shown at the end.',
     tags: ['simulations'],
     params: SimulationPathSchema,

@@ -38,7 +38,7 @@ const getScenario = operation(
   {
     operationId: 'getScenario',
     role: 'viewer',
-    summary: 'One scenario with its text',
+    summary: 'Get a scenario, including its text',
     description: 'The original text, with a summary of its fleet and workload.',
     tags: ['simulations'],
     params: ScenarioPathSchema,

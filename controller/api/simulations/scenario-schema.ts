@@ -47,7 +47,9 @@ const facts = {
   nodes: count(),
   gpus: count(),
   expected_tasks: count('Estimated number of tasks, excluding tasks from traces'),
-  until_seconds: numberOrNull('null: the run ends with its workload'),
+  until_seconds: numberOrNull(
+    'Virtual time after which no task arrives; null: the run ends when its workload is complete',
+  ),
   swept_fields: list(
     Type.Object({ field: Type.String({ description: '`config.idle_swap_out_seconds`' }), values: count() }),
     {

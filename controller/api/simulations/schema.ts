@@ -110,8 +110,8 @@ const SweptFieldsSchema = Type.Unsafe<
   propertyNames: { type: 'string', minLength: 3, maxLength: MAX_FIELD_CHARACTERS },
   additionalProperties: Type.Array(SweptValueSchema, { minItems: 1, maxItems: MAX_SWEPT, uniqueItems: true }),
   description:
-    'Other fields to sweep: the path of each field below config, fleet, workload or clock ' +
-    '(`fleet.0.count`), with the values to run. At most 200 combinations',
+    'Other fields to sweep: maps the path of a field in `config`, `fleet`, `workload` or `clock` (for ' +
+    'example, `fleet.0.count`) to the values to try. Maximum: 200 combinations.',
 })
 
 export const NewSweepSchema = closed(

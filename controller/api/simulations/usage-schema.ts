@@ -16,7 +16,7 @@ export const UsageSchema = Type.Object({
     limit_bytes: count('Maximum size of the task files of one owner (CONTROLLER_FILES_MAX_MIB_PER_OWNER)'),
     total_bytes: count('Size of the task files of all owners'),
     total_limit_bytes: count('Maximum size of the task files of all owners (CONTROLLER_FILES_MAX_MIB)'),
-    folder_limit_bytes: count('Maximum size of one folder (CONTROLLER_WORKDIR_MAX_MIB)'),
+    folder_limit_bytes: count('Maximum size of one uploaded folder (CONTROLLER_WORKDIR_MAX_MIB)'),
   }),
 })
 export type UsageBody = Static<typeof UsageSchema>

@@ -115,7 +115,7 @@ export const RecoverySchema = Type.Object({
     description: 'Nodes that have reported events that the store does not have (STORE_BEHIND)',
   }),
   result_unknown: list(Type.String(), {
-    description: 'IDs of tasks missing on their node; they end as lost, result_unknown',
+    description: 'IDs of tasks missing on their node; they are marked as lost (result_unknown)',
   }),
   quarantined_attempts: count('Number of quarantined attempts; see GET /attempts'),
 })

@@ -57,8 +57,9 @@ export const LogQuerySchema = closed({
     Type.Boolean({
       default: false,
       description:
-        'Return text/event-stream: `output` events whose `id` is next_offset and whose `data` has this ' +
-        'schema, a comment every 15 s, and an `end` event after the last output',
+        'Stream the output as `text/event-stream`. Each `output` event has `next_offset` as its `id` and ' +
+        'the JSON response body as its `data`. A comment is sent every 15 s, and an `end` event follows ' +
+        'the last output.',
     }),
   ),
 })

@@ -291,11 +291,11 @@ export const TaskSchema = Type.Object(
       description: 'null: a lease',
     }),
     ...RUN_POLICY_VIEW,
-    env_names: list(Type.String(), { description: 'Names of its environment variables' }),
+    env_names: list(Type.String(), { description: 'Names of the environment variables of the task' }),
     secrets: Type.Unsafe<Readonly<Record<string, string>>>({
       type: 'object',
       additionalProperties: { type: 'string' },
-      description: 'Names of its secrets, by environment variable',
+      description: 'Names of the secrets of the task, by environment variable',
     }),
     requeues: count('Requeues after attempts that ended within 10 minutes; limited by max_requeues'),
     attempt: count('Number of assignments so far'),
@@ -342,7 +342,8 @@ export const TaskSchema = Type.Object(
         bytes_total: countOrNull('Total number of bytes to receive; null: unknown'),
       }),
       {
-        description: 'Nodes that get the image and files of the task before its start, or already have them',
+        description:
+          'Nodes that receive the image and files of the task before it starts, or that already have them',
       },
     ),
     image_digest: textOrNull('Digest of the image that the task runs, also after a requeue; null: unknown'),

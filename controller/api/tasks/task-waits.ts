@@ -54,7 +54,7 @@ export class TaskWaits {
   async wait({ taskId, isOver, ms, signal }: Waiting): Promise<void> {
     if (isOver() || ms === 0 || this.#isClosed || signal.aborted) return
     if (this.#ends.size >= MAX_WAITING) {
-      const detail = `${MAX_WAITING} requests are already waiting, which is the limit. Try again in 5 s.`
+      const detail = `Too many requests are waiting (limit: ${MAX_WAITING}). Try again in 5 s.`
       throw new ApiProblem('too_many_streams', detail, { headers: { 'retry-after': '5' } })
     }
     await new Promise<void>((resolve) => {

@@ -11,8 +11,8 @@ const NOT_YET = 'NOT_YET: the forecast is being computed; try again in a few sec
 const NOT_NEW =
   'NOT_YET: the task was submitted after the latest forecast started; try again in a few seconds, or ' +
   'send forecast=wait.'
-const STARTS_NOW = 'NOT_ASKED: the task would start now.'
-const NOT_WAITING = 'NOT_ASKED: the task does not wait for its first start.'
+const STARTS_NOW = 'NOT_NEEDED: the task would start immediately.'
+const NOT_WAITING = 'NOT_NEEDED: the task does not wait for its first start.'
 
 export interface StartPart {
   readonly forecast: StartForecastBody | null

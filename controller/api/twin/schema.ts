@@ -59,9 +59,9 @@ const CoursesSchema = Type.Object(
     queue_wait_s: courseOf(
       'Mean wait of the tasks that waited for their first start in the interval, including unfinished waits',
     ),
-    starvation_percent: courseOf('Value for the interval'),
-    utilization_percent: courseOf('Value for the interval'),
-    swap_outs_per_hour: courseOf('Value for the interval'),
+    starvation_percent: courseOf('Starvation in the interval'),
+    utilization_percent: courseOf('Utilization in the interval'),
+    swap_outs_per_hour: courseOf('Swap-outs per hour in the interval'),
   },
   { description: 'Values of the metrics over the horizon' },
 )

@@ -24,7 +24,7 @@ export interface FaultInput extends SessionInput {
   readonly by: string | null
 }
 
-/** An answer to a question of an exercise. */
+/** An answer to an exercise question. */
 export interface AnswerInput extends SessionInput {
   readonly kind: 'answer'
   readonly question: string

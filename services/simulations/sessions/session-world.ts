@@ -1,5 +1,5 @@
 /**
- * The world of a session, with the REST interface of its own controller. Any fault may be injected, so every
+ * The world of a session, with the REST API of its own controller. Any fault may be injected, so every
  * heartbeat is sent.
  */
 import { createHash } from 'node:crypto'
@@ -85,7 +85,7 @@ export async function openSessionWorld(plan: RunPlan): Promise<SessionWorld> {
   }
 }
 
-/** Converts a request for the REST interface. */
+/** Converts a request for the REST API. */
 export function injected({ method, path, headers, body, by, role }: Unplaced<RequestInput>) {
   return {
     method: method as 'GET',
@@ -170,7 +170,7 @@ function stateHashOf(world: World, { events, atMs }: Position): string {
 
 /**
  * Authenticates requests inside a session: the forwarding controller states the caller, and only it can reach
- * that REST interface.
+ * that REST API.
  */
 
 const SCHEME = 'Session '

@@ -5,7 +5,7 @@ import { ServerLine } from '../../components/server-line.tsx'
 export function FirstSteps(): JSX.Element {
   return (
     <section class="card" aria-label="First steps">
-      <h2>No GPU server has registered yet</h2>
+      <h2>No GPU servers are registered yet</h2>
       <p>Connect a GPU server to the message broker of this controller. On the GPU host:</p>
       <ServerLine />
       <p>

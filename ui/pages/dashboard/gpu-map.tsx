@@ -38,7 +38,7 @@ export function GpuMap(): JSX.Element {
       <QueryState
         query={gpus}
         isEmpty={({ total }) => total === 0}
-        whenEmpty={<p class="quiet">No GPU has registered.</p>}
+        whenEmpty={<p class="quiet">No GPUs are registered yet.</p>}
       >
         {(body) => <Map body={body()} />}
       </QueryState>

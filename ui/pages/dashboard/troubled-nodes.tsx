@@ -60,7 +60,7 @@ interface Contact {
 
 /** No all-clear without contact to the controller, and from it to the nodes. */
 function noTroubleWords(total: number, { freshness, isBrokerAway }: Contact): string {
-  if (total === 0) return 'No node has registered.'
+  if (total === 0) return 'No nodes are registered yet.'
   if (freshness === 'silent') return 'Unknown: the controller does not respond.'
   if (isBrokerAway) return 'Unknown: the controller has no connection to the broker.'
   return total === 1

@@ -24,7 +24,7 @@ const ROWS: readonly Row[] = [
 export function NodeDifference(props: { readonly impact: ImpactBody; readonly nodeId: string }): JSX.Element {
   const node = () => props.impact.nodes.find(({ node_id: id }) => id === props.nodeId)
   return (
-    <Show when={node()} fallback={<p>This node does not change.</p>}>
+    <Show when={node()} fallback={<p>No changes on this node.</p>}>
       {(found) => (
         <Table
           name="This node, before and after"

@@ -217,7 +217,7 @@ export default function Nodes(): JSX.Element {
 function Nothing(): JSX.Element {
   return (
     <div class="card">
-      <p>No GPU server has registered.</p>
+      <p>No GPU servers are registered yet.</p>
       <p>Start one on each GPU host, with the address of the broker and a unique name:</p>
       <ServerLine />
     </div>

@@ -43,7 +43,7 @@ export function Advice(props: {
       <Show when={props.advice.recommended_percent !== null}>
         <Show
           when={props.advice.recommended_percent !== props.current}
-          fallback={<p>The cluster already has this percentage: there is nothing to change.</p>}
+          fallback={<p>The cluster already uses this percentage. No change is needed.</p>}
         >
           <p>
             <A class="button" href={path(`/settings?propose=${props.advice.recommended_percent}`)}>

@@ -71,7 +71,7 @@ export function Adopt(props: SettleProps): JSX.Element {
         <p id={hint} class="quiet text">
           <Show when={props.attempt.record?.owner} fallback={`${props.attempt.node_name} reported no owner.`}>
             {(stated) =>
-              `${props.attempt.node_name} reported the owner ${stated()}. This owner is not confirmed.`
+              `${props.attempt.node_name} reported ${stated()} as the owner. This is not verified.`
             }
           </Show>
         </p>

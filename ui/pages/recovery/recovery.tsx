@@ -1,6 +1,6 @@
 /**
- * A store that went back in time: nodes that are ahead of it, attempts unknown to it, and the end of the
- * recovery.
+ * A store that went back to an earlier state: nodes that are ahead of it, attempts unknown to it, and the end
+ * of the recovery.
  */
 import { useQueryClient } from '@tanstack/solid-query'
 import { Show, type JSX } from 'solid-js'
@@ -86,8 +86,8 @@ function Finish(props: { readonly recovery: RecoveryBody['recovery'] }): JSX.Ele
         </p>
       </Show>
       <p>
-        A task that is no longer on its node ends as lost, because its result is unknown. Quarantined attempts
-        keep running until you adopt or stop them.
+        A task that is no longer on its node is marked as lost, because its result is unknown. Quarantined
+        attempts keep running until you adopt or stop them.
       </p>
     </ConfirmedAction>
   )

@@ -37,7 +37,7 @@ export function UnknownResults(props: { readonly toEnd: readonly string[] }): JS
       </p>
       <Show when={props.toEnd.length > 0}>
         <p>
-          These tasks end as lost when the recovery is finished:{' '}
+          These tasks are marked as lost when the recovery is finished:{' '}
           <For each={props.toEnd}>
             {(id, at) => (
               <>

@@ -25,7 +25,7 @@ MAX_LOG_BYTES = 131_072
 
 
 class Task(models.TaskFields):
-    """A task. Its fields are those of the REST interface, as the controller last returned them."""
+    """A task. Its fields are those of the REST API, as the controller last returned them."""
 
     def __init__(self, client: Client, data: models.Task) -> None:
         self._client = client

@@ -72,7 +72,7 @@ export class AccessRegistry {
     if (this.#tokens.size >= MAX_TOKENS) {
       return refuse(answer, {
         code: 'conflict',
-        detail: `There are ${MAX_TOKENS} tokens, which is the limit: revoke one first.`,
+        detail: `There are too many tokens (limit: ${MAX_TOKENS}). Revoke one first.`,
       })
     }
     if (this.#refusesAll(answer)) return
