@@ -165,7 +165,7 @@ describe.skipIf(CHROMIUM === null)('the page of a store in an earlier state', { 
     const { page } = await signedIn(secrets.admin, '/recovery')
     await page.getByRole('button', { name: 'Finish recovery' }).press('Enter')
     const dialog = await focusedDialog(page)
-    await dialog.getByText('1 known node has not reported. Their tasks may then run a second time').waitFor()
+    await dialog.getByText('1 known node has not reported. Its tasks may then run a second time').waitFor()
     expect(served.world.controller.views.recovery().pause).toBe('RECOVERY')
     expect(await faultsInEveryLook(page)).toEqual([])
     await confirmByKey(page, 'Finish recovery')
