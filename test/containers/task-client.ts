@@ -35,12 +35,17 @@ export function taskOf(live: LiveCluster, id: string): Promise<Task> {
   return live.get<Task>(`/tasks/${id}`)
 }
 
-export async function reaches(live: LiveCluster, id: string, state: string): Promise<Task> {
+export async function reaches(
+  live: LiveCluster,
+  id: string,
+  state: string,
+  withinMs = 60_000,
+): Promise<Task> {
   let seen: Task | null = null
   await until(
     `task ${id} is ${state}`,
     async () => (seen = await taskOf(live, id)).state === state,
-    60_000,
+    withinMs,
   ).catch((error: unknown) => {
     throw new Error(`${String(error)}: ${JSON.stringify(seen)}`)
   })

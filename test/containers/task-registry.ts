@@ -108,5 +108,6 @@ async function waitsForRegistry(live: LiveCluster, registry: OciRegistry): Promi
   await cancel(live, ...others)
   registry.push('team/train', 'v1')
   await registry.start()
-  await reaches(live, first, 'completed')
+  // Each refusal doubles the pause before the next try.
+  await reaches(live, first, 'completed', 300_000)
 }
