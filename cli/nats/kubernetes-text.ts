@@ -62,7 +62,7 @@ spec:
         - { key: nvidia.com/gpu, operator: Exists, effect: NoSchedule }
       automountServiceAccountToken: false
       enableServiceLinks: false
-      # The driver uses the host's process ids. Each task is a separate user and cannot read other processes.
+      # The driver uses the host's process IDs. Each task is a separate user and cannot read other processes.
       hostPID: true
       # max_stop_grace_seconds plus 15 s.
       terminationGracePeriodSeconds: 315
