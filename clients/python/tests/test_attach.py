@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any, Dict, Iterator, List
 
 import pytest
-from conftest import Cluster, until
+from conftest import START_SECONDS, Cluster, until
 
-from headroom_client import ApiError, Client, ReservationOnly
+from headroom_client import ApiError, Client, ReservationOnly, Task
 
 BEGIN = """
 import json, os, sys, time
@@ -55,14 +55,18 @@ class Program:
         return stat.rpartition(")")[2].split()[0] == "T"
 
 
-def is_accepted(client: Client, path: str) -> bool:
-    """Returns False while the state of the task does not allow it."""
+def is_out(client: Client, task: Task) -> bool:
+    """
+    Asks for the swap-out of a task that is not out. The start of a program may count as use again after the
+    task was measured as idle, which ends a swap-out that has begun.
+    """
+    if task.refresh().residency == "swapped_out":
+        return True
     try:
-        client._transport.json("POST", path)
+        client._transport.json("POST", f"/tasks/{task.id}/swap-out")
     except ApiError as error:
         assert error.status == 409
-        return False
-    return True
+    return False
 
 
 @pytest.fixture
@@ -120,9 +124,7 @@ def test_the_process_is_stopped_while_its_lease_is_swapped_out(
 ) -> None:
     program = programs(HOLD)
     task = client.task(program.line()["id"])
-    # The start of a program may count as use again after it was measured as idle.
-    until("it is swapped out", lambda: is_accepted(client, f"/tasks/{task.id}/swap-out"))
-    until("it is out", lambda: task.refresh().residency == "swapped_out")
+    until("it is swapped out", lambda: is_out(client, task), 2 * START_SECONDS)
     assert program.is_stopped
     # The lease is renewed by a process that is not stopped, and a new server continues with both.
     cluster.restart_server()
