@@ -90,7 +90,7 @@ export function TaskFacts(props: { readonly task: TaskBody }): JSX.Element {
         title: task.first_started_at === null ? 'Not yet' : undefined,
       },
       ...(isOpen(task) ? [] : endOf(task)),
-      { name: 'Id', value: task.id },
+      { name: 'ID', value: task.id },
     ]
   }
   return (
