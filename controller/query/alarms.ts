@@ -73,7 +73,8 @@ function inRecovery({ recovery }: Pick<Cluster, 'recovery'>): readonly Alarm[] {
   const detail =
     `${why}: no task is placed, requeued or declared lost until ${awaited.length} more ` +
     `${awaited.length === 1 ? 'node has' : 'nodes have'} reported. ` +
-    'Start their servers, or end the recovery with `headroom recovery finish`.'
+    `Start ${awaited.length === 1 ? 'its server' : 'their servers'}, or end the recovery with ` +
+    '`headroom recovery finish`.'
   return [{ code: 'RECOVERY', since: recovery.since, nodeIds: awaited, detail }]
 }
 

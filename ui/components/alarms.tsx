@@ -4,6 +4,7 @@ import { For, Show, type JSX } from 'solid-js'
 import type { SummaryBody } from '../../controller/api/observe/summary-schema.ts'
 import { usePath } from '../api/world.ts'
 import { useCluster } from '../state/cluster.tsx'
+import { Prose } from './prose.tsx'
 
 type AlarmCode = SummaryBody['alarms'][number]['code']
 
@@ -29,7 +30,7 @@ export function Alarms(): JSX.Element {
         <For each={alarms()}>
           {(alarm) => (
             <p>
-              <strong class="bad">{alarm.code}</strong> {alarm.detail}
+              <strong class="bad">{alarm.code}</strong> <Prose text={alarm.detail} />
               <Show when={alarm.nodes.length > 0}> Nodes: {alarm.nodes.join(', ')}.</Show>
               <Show when={PLACES[alarm.code]}>
                 {(place) => (

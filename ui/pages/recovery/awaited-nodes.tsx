@@ -21,8 +21,8 @@ export function AwaitedNodes(props: { readonly nodeIds: readonly string[] }): JS
         <p class="quiet">And {whole(props.nodeIds.length - NAMED)} more.</p>
       </Show>
       <p>
-        Start their GPU servers. If a node is permanently lost, an administrator can finish the recovery
-        without it.
+        Start the GPU servers of these nodes. If a node is permanently lost, an administrator can finish the
+        recovery without it.
       </p>
     </Show>
   )
