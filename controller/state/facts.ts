@@ -161,7 +161,7 @@ export interface SwapTotals {
 export interface LiveGpu extends Mutable<Gpu> {
   node: LiveNode
   placements: LivePlacement[]
-  /** Replaced, never changed: a fork shares it. */
+  /** Edited in place, as `placements`: a fork copies both before it changes a placement (node-fork.ts). */
   eligible: LivePlacement[]
   pendingClaimants: LiveEntry[]
   claimants: LiveEntry[]

@@ -186,34 +186,17 @@ export class SimBus {
     if (subscriptions.length === 0)
       return this.#links?.isCut(from, { node: null }) === true ? null : 'no_responder'
     for (const subscription of subscriptions) {
-      const { process } = subscription
-      // Most messages: no closure for their arrival.
-      if (this.#links === null && this.#depth < MAX_DEPTH) {
-        this.#depth += 1
-        try {
-          this.#deliver(from, subscription, subject, carried, reply)
-        } finally {
-          this.#depth -= 1
-        }
-      } else this.#leg(from, process, () => this.#deliver(from, subscription, subject, carried, reply))
+      this.#leg(from, subscription.process, () => {
+        if (!subscription.isOpen) return
+        for (const watcher of this.#watchers) watcher.delivered?.(subject, carried, from.node)
+        subscription.handler(carried, subject, (answer) => {
+          if (!subscription.process.isAlive) return
+          for (const watcher of this.#watchers) watcher.answered?.(carried, answer)
+          reply(answer, subscription.process)
+        })
+      })
     }
     return null
-  }
-
-  #deliver(
-    from: Process,
-    { isOpen, handler, process }: Subscription,
-    subject: string,
-    message: Envelope,
-    reply: (answer: Envelope, from: Process) => void,
-  ): void {
-    if (!isOpen) return
-    for (const watcher of this.#watchers) watcher.delivered?.(subject, message, from.node)
-    handler(message, subject, (answer) => {
-      if (!process.isAlive) return
-      for (const watcher of this.#watchers) watcher.answered?.(message, answer)
-      reply(answer, process)
-    })
   }
 
   /** Delivers one message one way: never, once or repeatedly, now, late, or when the hold ends. */

@@ -214,8 +214,8 @@ function isRunning({ state }: TaskItem): boolean {
   return state === 'running'
 }
 
-function isOver({ state }: TaskItem): boolean {
-  return state === 'completed' || state === 'failed'
+export function isOver({ state }: Pick<TaskItem, 'state'>): boolean {
+  return ['completed', 'failed', 'cancelled', 'lost'].includes(state)
 }
 
 /** Each task has a separate uid: it runs a program from this folder and writes a file to it. */

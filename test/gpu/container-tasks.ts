@@ -96,7 +96,7 @@ interface Inspected {
   readonly State: { readonly Pid: number }
 }
 
-/** The container's own configuration, which the kernel enforces, has the GPUs of the placement. */
+/** The device files in the container are those of the placement's GPUs. */
 function seesGpus(engine: TaskEngine, id: string): void {
   const names = engine.containers().map((line) => line.split(' ')[0] ?? '')
   const own = names.filter((name) => engine.inspect(name).includes(id))

@@ -9,7 +9,7 @@ import type { Mib } from '../../protocol/units.ts'
 import { freePort } from '../support/free-port.ts'
 import { LiveCluster, until } from '../support/live-cluster.ts'
 import type { Gpu } from './cluster.ts'
-import { folderForTasks, LIVE_STORE, NODE, PYTORCH_CONTEXT_MIB, USABLE_MIB } from './cluster.ts'
+import { folderForTasks, isOver, LIVE_STORE, NODE, PYTORCH_CONTEXT_MIB, USABLE_MIB } from './cluster.ts'
 import { expect, say } from './say.ts'
 
 const HOOKED_MIB: Mib = 16_384
@@ -227,10 +227,6 @@ export async function wakeServers({ physicalMib }: Gpu): Promise<void> {
 async function ask(port: number): Promise<string> {
   const answer = await fetch(`http://127.0.0.1:${port}/`, { signal: AbortSignal.timeout(WITHIN_MS) })
   return (await answer.text()).trim()
-}
-
-function isOver({ state }: TaskView): boolean {
-  return ['completed', 'failed', 'cancelled', 'lost'].includes(state)
 }
 
 function median(values: readonly number[]): number {
