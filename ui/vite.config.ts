@@ -3,6 +3,7 @@ import { join, resolve } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { build, defineConfig, type HtmlTagDescriptor, type Plugin, type Rolldown } from 'vite'
 import solid from 'vite-plugin-solid'
+import { ICON_NAMES } from './design/icon-names.ts'
 
 const ROOT = resolve(import.meta.dirname, '..')
 const OUT = resolve(ROOT, process.env['DIST'] ?? 'dist', 'ui')
@@ -56,13 +57,25 @@ function early(): Plugin {
   }
 }
 
+/** Leaves out the icons that the page does not use: the package has all of them in one file. */
+function usedIcons(): Plugin {
+  return {
+    name: 'used-icons',
+    load(id) {
+      if (!id.endsWith('@iconify-json/lucide/icons.json')) return null
+      const { icons } = JSON.parse(readFileSync(id, 'utf8')) as { readonly icons: Record<string, unknown> }
+      return JSON.stringify({ icons: Object.fromEntries(ICON_NAMES.map((name) => [name, icons[name]])) })
+    },
+  }
+}
+
 /**
  * The controller serves the page under a policy that allows only its own files, so nothing is inlined into
  * the markup.
  */
 export default defineConfig({
   root: import.meta.dirname,
-  plugins: [solid(), early(), packed()],
+  plugins: [usedIcons(), solid(), early(), packed()],
   worker: { format: 'es' },
   build: {
     outDir: OUT,

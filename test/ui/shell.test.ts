@@ -141,7 +141,7 @@ describe.skipIf(CHROMIUM === null)('the frame around every page', { timeout: 300
     const controller = await served('palette')
     const { page, faults } = await open(controller, '/tasks')
     const field = page.getByRole('combobox', { name: 'Find anything' })
-    const options = page.getByRole('option')
+    const options = page.getByRole('listbox', { name: 'Found' }).getByRole('option')
     const focused = () => page.evaluate<string>('document.activeElement.getAttribute("aria-label") ?? ""')
     const find = async (text: string): Promise<void> => {
       await page.keyboard.press('Control+k')

@@ -172,8 +172,16 @@ describe.skipIf(CHROMIUM === null || whyNoNatsServer() !== null)('the output of 
 
   test('A clone begins with the fields of its task and is another task', async () => {
     const { page, faults } = await open(`/tasks/${task.id}`)
-    await page.getByRole('button', { name: 'Clone' }).click()
+    const button = page.getByRole('button', { name: 'Clone' })
     const drawer = page.getByRole('dialog', { name: 'Clone writer' })
+    for (const close of [() => page.mouse.click(5, 300), () => page.keyboard.press('Escape')]) {
+      await button.press('Enter')
+      await drawer.locator(':focus').waitFor()
+      await close()
+      await drawer.waitFor({ state: 'detached' })
+      await page.locator('button:focus', { hasText: 'Clone' }).waitFor()
+    }
+    await button.click()
     expect(await drawer.getByLabel('Name').inputValue()).toBe('writer')
     await drawer.getByText(/^Also copied: .*labels/).waitFor()
     await drawer.getByLabel('Name').fill('writer-2')

@@ -1,5 +1,4 @@
 /** Saves all rows that match, not only those of this page, as the controller streams them. */
-import { Download } from 'lucide'
 import { createSignal, Show, type JSX } from 'solid-js'
 import { queryText, type Query } from '../api/query-text.ts'
 import { storedToken } from '../api/token.ts'
@@ -45,7 +44,7 @@ export function CsvButton(props: CsvButtonProps): JSX.Element {
       disabled={isBusy()}
       onClick={() => void download()}
     >
-      <Icon of={Download} />
+      <Icon of="download" />
       CSV
       <Show when={isBusy()}>
         <span class="visually-hidden">is being downloaded</span>

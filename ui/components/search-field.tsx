@@ -1,6 +1,5 @@
 /** Search field at the top of every page, for names and ids of tasks and nodes. */
 import { useLocation, useNavigate } from '@solidjs/router'
-import { Search } from 'lucide'
 import { createMemo, type JSX } from 'solid-js'
 import { queryText } from '../api/query-text.ts'
 import { usePath } from '../api/world.ts'
@@ -23,7 +22,7 @@ export function SearchField(): JSX.Element {
   }
   return (
     <form role="search" aria-label="Tasks and nodes" class={styles['search']} onSubmit={go}>
-      <Icon of={Search} />
+      <Icon of="search" />
       <input
         ref={(element) => (input = element)}
         type="search"

@@ -1,24 +1,5 @@
 /** Layout of every page: navigation on the left in a fixed order; mode, freshness and help at the top. */
 import { A, useLocation, useMatch, useNavigate } from '@solidjs/router'
-import {
-  BookOpen,
-  Boxes,
-  CircleHelp,
-  Command,
-  FlaskConical,
-  Gauge,
-  LineChart,
-  ListTodo,
-  LogOut,
-  Monitor,
-  Moon,
-  ScrollText,
-  Server,
-  Settings2,
-  Sun,
-  Users,
-  type IconNode,
-} from 'lucide'
 import { createSignal, For, onCleanup, onMount, Show, type JSX } from 'solid-js'
 import { Dynamic } from 'solid-js/web'
 import { usePath, useWorld } from '../api/world.ts'
@@ -27,6 +8,7 @@ import { now, useCluster } from '../state/cluster.tsx'
 import { useDocumentTitle } from '../state/page-title.ts'
 import { nextTheme, theme } from '../state/theme.ts'
 import { Icon } from '../design/icon.tsx'
+import type { IconName } from '../design/icon-names.ts'
 import { Toasts } from '../design/toast.tsx'
 import { Alarms } from './alarms.tsx'
 import { PageFaults } from './lazy-page.tsx'
@@ -42,30 +24,30 @@ import { ZoneSwitch } from './zone-switch.tsx'
 export interface Place {
   readonly path: string
   readonly name: string
-  readonly icon?: IconNode
+  readonly icon?: IconName
   /** Key to press after `g`. */
   readonly key: string
   /** A session does not have this page. */
   readonly isLiveOnly?: boolean
 }
 
-const THEME_ICONS = { system: Monitor, light: Sun, dark: Moon } as const
+const THEME_ICONS = { system: 'monitor', light: 'sun', dark: 'moon' } as const
 
 const PLACES: readonly (readonly Place[])[] = [
   [
-    { path: '/', name: 'Dashboard', icon: Gauge, key: 'd' },
-    { path: '/tasks', name: 'Tasks', icon: ListTodo, key: 't' },
-    { path: '/nodes', name: 'Nodes', icon: Server, key: 'n' },
-    { path: '/groups', name: 'Groups', icon: Boxes, key: 'g' },
-    { path: '/owners', name: 'Owners', icon: Users, key: 'o' },
+    { path: '/', name: 'Dashboard', icon: 'gauge', key: 'd' },
+    { path: '/tasks', name: 'Tasks', icon: 'list-todo', key: 't' },
+    { path: '/nodes', name: 'Nodes', icon: 'server', key: 'n' },
+    { path: '/groups', name: 'Groups', icon: 'boxes', key: 'g' },
+    { path: '/owners', name: 'Owners', icon: 'users', key: 'o' },
   ],
   [
-    { path: '/planner', name: 'Planner', icon: LineChart, key: 'p', isLiveOnly: true },
-    { path: '/simulator', name: 'Simulator', icon: FlaskConical, key: 'm', isLiveOnly: true },
+    { path: '/planner', name: 'Planner', icon: 'chart-line', key: 'p', isLiveOnly: true },
+    { path: '/simulator', name: 'Simulator', icon: 'flask-conical', key: 'm', isLiveOnly: true },
   ],
   [
-    { path: '/events', name: 'Events', icon: ScrollText, key: 'e' },
-    { path: '/settings', name: 'Settings', icon: Settings2, key: 's' },
+    { path: '/events', name: 'Events', icon: 'scroll-text', key: 'e' },
+    { path: '/settings', name: 'Settings', icon: 'settings-2', key: 's' },
   ],
 ]
 
@@ -126,7 +108,7 @@ export function Shell(props: ShellProps): JSX.Element {
                       onClick={() => setOpen(false)}
                       title={`g ${place.key}`}
                     >
-                      <Icon of={place.icon ?? BookOpen} />
+                      <Icon of={place.icon ?? 'book-open'} />
                       {place.name}
                     </A>
                   </li>
@@ -139,7 +121,7 @@ export function Shell(props: ShellProps): JSX.Element {
           <ul>
             <li>
               <A href="/simulator" end>
-                <Icon of={LogOut} />
+                <Icon of="log-out" />
                 Exit session
               </A>
             </li>
@@ -194,7 +176,7 @@ function TopBar(props: TopBarProps): JSX.Element {
         Menu
       </button>
       <strong class={styles['brand']}>
-        <Icon of={Gauge} />
+        <Icon of="gauge" />
         Headroom
       </strong>
       <ModeChip isReplay={props.isReplay} />
@@ -218,10 +200,10 @@ function TopBar(props: TopBarProps): JSX.Element {
         aria-label="Find anything"
         onClick={() => props.overlays.show('palette')}
       >
-        <Icon of={Command} />
+        <Icon of="command" />
       </button>
       <A class="button" href={path('/glossary')} title="Glossary and keyboard shortcuts (?)">
-        <Icon of={CircleHelp} />
+        <Icon of="circle-question-mark" />
         <span class={styles['label']}>Help</span>
       </A>
       <ZoneSwitch />

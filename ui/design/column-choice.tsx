@@ -1,6 +1,5 @@
 /** Which columns of a table are shown: kept in this browser, and in the link. */
 import { useSearchParams } from '@solidjs/router'
-import { Columns3 } from 'lucide'
 import { createSignal, For, Show, type Accessor, type JSX } from 'solid-js'
 import { hiddenText, readHidden, withHidden } from './hidden-columns.ts'
 import { Icon } from './icon.tsx'
@@ -38,7 +37,7 @@ export function createColumnChoice<R>(
     chooser: () => (
       <details class={styles['chooser']} onToggle={(event) => setOpen(event.currentTarget.open)}>
         <summary class="button">
-          <Icon of={Columns3} />
+          <Icon of="columns-3" />
           Columns
         </summary>
         <Show when={isOpen()}>

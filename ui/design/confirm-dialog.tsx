@@ -2,10 +2,10 @@
  * A confirmation dialog that states the effects of a change. It stays open and shows the error if the request
  * is rejected.
  */
-import { AlertDialog } from '@kobalte/core/alert-dialog'
-import { createSignal, type JSX } from 'solid-js'
+import { createSignal, createUniqueId, Show, type JSX } from 'solid-js'
 import { ActionButton } from './action-button.tsx'
 import styles from './dialog.module.css'
+import { Modal } from './modal.tsx'
 import { Problem } from './problem.tsx'
 import { errorText } from '../api/error-text.ts'
 
@@ -43,31 +43,27 @@ export function ConfirmDialog(props: ConfirmDialogProps): JSX.Element {
       setBusy(false)
     }
   }
+  const id = createUniqueId()
   return (
-    <AlertDialog open={props.isOpen} onOpenChange={(isOpen) => !isOpen && close()}>
-      <AlertDialog.Portal>
-        <AlertDialog.Overlay class={styles['overlay']} />
-        <div class={styles['place']}>
-          <AlertDialog.Content class={styles['dialog']}>
-            <AlertDialog.Title class={`${styles['title']} text`}>{props.title}</AlertDialog.Title>
-            <AlertDialog.Description as="div" class="text">
-              {props.children}
-            </AlertDialog.Description>
-            <Problem text={problem()} />
-            <div class={styles['buttons']}>
-              <AlertDialog.CloseButton aria-label="Dismiss">Dismiss</AlertDialog.CloseButton>
-              <ActionButton
-                class={props.isDanger === true ? 'danger' : 'primary'}
-                whyNot={isBusy() ? 'In progress.' : (props.whyNot ?? null)}
-                onClick={() => void run()}
-              >
-                {props.confirm}
-              </ActionButton>
-            </div>
-          </AlertDialog.Content>
+    <Show when={props.isOpen}>
+      <Modal title={props.title} class={styles['dialog'] ?? ''} question={id} onClose={close}>
+        <h2 class={`${styles['title']} text`}>{props.title}</h2>
+        <div id={id} class="text">
+          {props.children}
         </div>
-      </AlertDialog.Portal>
-    </AlertDialog>
+        <Problem text={problem()} />
+        <div class={styles['buttons']}>
+          <button onClick={close}>Dismiss</button>
+          <ActionButton
+            class={props.isDanger === true ? 'danger' : 'primary'}
+            whyNot={isBusy() ? 'In progress.' : (props.whyNot ?? null)}
+            onClick={() => void run()}
+          >
+            {props.confirm}
+          </ActionButton>
+        </div>
+      </Modal>
+    </Show>
   )
 }
 

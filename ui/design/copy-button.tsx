@@ -1,5 +1,4 @@
 /** Copies a text. Works without a secure context, where browsers have no clipboard interface. */
-import { Copy } from 'lucide'
 import type { JSX } from 'solid-js'
 import { Icon } from './icon.tsx'
 import { toast } from './toast.tsx'
@@ -18,7 +17,7 @@ export function CopyButton(props: CopyButtonProps): JSX.Element {
   }
   return (
     <button ref={button} type="button" onClick={() => void copy()}>
-      <Icon of={Copy} />
+      <Icon of="copy" />
       Copy {props.what}
     </button>
   )

@@ -1,10 +1,8 @@
-/** A form over the page, which stays visible: the focus stays inside, and Esc closes it. */
-// By name: the object `Dialog` is also that of the alert dialog, whose parts replace its own.
-import { CloseButton, Content, Overlay, Portal, Root, Title } from '@kobalte/core/dialog'
-import { X } from 'lucide'
-import type { JSX } from 'solid-js'
-import { Icon } from './icon.tsx'
+/** A form over the page, which stays visible. */
+import { Show, type JSX } from 'solid-js'
 import styles from './drawer.module.css'
+import { Icon } from './icon.tsx'
+import { Modal } from './modal.tsx'
 
 export interface DrawerProps {
   readonly isOpen: boolean
@@ -15,19 +13,16 @@ export interface DrawerProps {
 
 export function Drawer(props: DrawerProps): JSX.Element {
   return (
-    <Root open={props.isOpen} onOpenChange={(isOpen) => !isOpen && props.onClose()}>
-      <Portal>
-        <Overlay class={styles['overlay']} />
-        <Content class={styles['drawer']}>
-          <header class={styles['head']}>
-            <Title class={styles['title']}>{props.title}</Title>
-            <CloseButton class="plain" aria-label="Close">
-              <Icon of={X} />
-            </CloseButton>
-          </header>
-          {props.children}
-        </Content>
-      </Portal>
-    </Root>
+    <Show when={props.isOpen}>
+      <Modal title={props.title} class={styles['drawer'] ?? ''} onClose={() => props.onClose()}>
+        <header class={styles['head']}>
+          <h2 class={styles['title']}>{props.title}</h2>
+          <button class="plain" aria-label="Close" onClick={() => props.onClose()}>
+            <Icon of="x" />
+          </button>
+        </header>
+        {props.children}
+      </Modal>
+    </Show>
   )
 }

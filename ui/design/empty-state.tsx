@@ -1,11 +1,11 @@
 /** Instead of a list without items: what is missing, and the next step. */
-import type { IconNode } from 'lucide'
 import { Show, type JSX } from 'solid-js'
 import styles from './empty-state.module.css'
 import { Icon } from './icon.tsx'
+import type { IconName } from './icon-names.ts'
 
 export interface EmptyStateProps {
-  readonly icon: IconNode
+  readonly icon: IconName
   readonly title: string
   readonly children?: JSX.Element
 }

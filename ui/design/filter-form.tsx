@@ -1,5 +1,4 @@
 /** The filters of a list. On a narrow screen they are behind a button, so the list begins higher up. */
-import { ListFilter } from 'lucide'
 import { createSignal, createUniqueId, type JSX } from 'solid-js'
 import { Icon } from './icon.tsx'
 import styles from './filter-form.module.css'
@@ -26,7 +25,7 @@ export function FilterForm(props: FilterFormProps): JSX.Element {
         aria-controls={id}
         onClick={() => setOpen(!isOpen())}
       >
-        <Icon of={ListFilter} />
+        <Icon of="list-filter" />
         {props.active === 0 ? 'Filters' : `Filters (${props.active})`}
       </button>
       <div id={id} class={styles['fields']} data-open={isOpen()}>

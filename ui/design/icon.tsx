@@ -1,20 +1,14 @@
-/** Icons of lucide, as SVG elements. They are decoration: the text next to them has the meaning. */
-import type { IconNode } from 'lucide'
+/** Icons of lucide. They are decoration: the text next to them has the meaning. */
+import { icons } from '@iconify-json/lucide/icons.json'
 import type { JSX } from 'solid-js'
+import type { IconName } from './icon-names.ts'
 import styles from './icon.module.css'
 
-const SVG = 'http://www.w3.org/2000/svg'
-
-export function Icon(props: { readonly of: IconNode }): JSX.Element {
-  const svg = document.createElementNS(SVG, 'svg')
-  for (const [name, value] of [['viewBox', '0 0 24 24'] as const, ['aria-hidden', 'true'] as const])
-    svg.setAttribute(name, value)
-  svg.classList.add(styles['icon'] as string)
+export function Icon(props: { readonly of: IconName }): JSX.Element {
   // eslint-disable-next-line solid/reactivity -- an icon never changes
-  for (const [tag, attributes] of props.of) {
-    const part = document.createElementNS(SVG, tag)
-    for (const [name, value] of Object.entries(attributes)) part.setAttribute(name, String(value))
-    svg.append(part)
-  }
-  return svg
+  const markup = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 24 24">${icons[props.of].body}</svg>`
+  const svg = new DOMParser().parseFromString(markup, 'image/svg+xml').documentElement
+  svg.setAttribute('aria-hidden', 'true')
+  svg.classList.add(styles['icon'] as string)
+  return document.importNode(svg, true)
 }

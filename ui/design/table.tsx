@@ -1,7 +1,6 @@
 /**
  * The one table of the page: columns as data, rows kept by id so that focus stays when their values change.
  */
-import { ArrowDown, ArrowUp } from 'lucide'
 import { createMemo, For, Match, Show, Switch, type Accessor, type JSX } from 'solid-js'
 import { Icon } from './icon.tsx'
 import styles from './table.module.css'
@@ -102,7 +101,7 @@ function Heading<R>(props: HeadingProps<R>): JSX.Element {
           <button class={styles['sort']} onClick={() => props.sort?.onSort(sort())}>
             <HeadingName column={props.column} />
             <For each={isSorted() ? [props.sort?.direction] : []}>
-              {(direction) => <Icon of={direction === 'ascending' ? ArrowUp : ArrowDown} />}
+              {(direction) => <Icon of={direction === 'ascending' ? 'arrow-up' : 'arrow-down'} />}
             </For>
           </button>
         )}

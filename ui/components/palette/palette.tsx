@@ -1,9 +1,8 @@
 /** Finds tasks, nodes, groups, owners, pages, settings and actions, and opens or does them. */
-import { Content, Overlay, Portal, Root, Title } from '@kobalte/core/dialog'
 import { useNavigate } from '@solidjs/router'
 import { createEffect, createMemo, createSignal, createUniqueId, For, on, Show, type JSX } from 'solid-js'
 import { usePath, useWorld } from '../../api/world.ts'
-import dialog from '../../design/dialog.module.css'
+import { Modal } from '../../design/modal.tsx'
 import { MAX_SHOWN, ranked, type Entry } from './entries.ts'
 import styles from './palette.module.css'
 import { useFound } from './use-found.ts'
@@ -18,17 +17,9 @@ export interface PaletteProps {
 
 export default function Palette(props: PaletteProps): JSX.Element {
   return (
-    <Root open onOpenChange={(isOpen) => !isOpen && props.onClose(false)}>
-      <Portal>
-        <Overlay class={dialog['overlay']} />
-        <div class={styles['place']}>
-          <Content class={styles['palette']}>
-            <Title class="visually-hidden">Find</Title>
-            <Finder {...props} />
-          </Content>
-        </div>
-      </Portal>
-    </Root>
+    <Modal title="Find" class={styles['palette'] ?? ''} onClose={() => props.onClose(false)}>
+      <Finder {...props} />
+    </Modal>
   )
 }
 

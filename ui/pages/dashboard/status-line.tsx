@@ -1,7 +1,6 @@
 /** One line: whether all is right, and what to do next. */
 import { A } from '@solidjs/router'
 import { useQuery } from '@tanstack/solid-query'
-import { CircleCheck, Clock, TriangleAlert } from 'lucide'
 import { For, Show, type JSX } from 'solid-js'
 import type { ChangedConfigBody } from '../../../controller/api/config/schema.ts'
 import { usePath, useWorld } from '../../api/world.ts'
@@ -12,7 +11,7 @@ import { whyNot } from '../../state/rights.ts'
 import styles from './dashboard.module.css'
 import { statusOf, TRIED_PERCENT } from './status-of.ts'
 
-const ICONS = { good: CircleCheck, warn: Clock, bad: TriangleAlert } as const
+const ICONS = { good: 'circle-check', warn: 'clock', bad: 'triangle-alert' } as const
 
 export function StatusLine(): JSX.Element {
   const path = usePath()

@@ -2,7 +2,6 @@
  * All building blocks of the pages, in development only: `HEADROOM_URL=… vite -c ui/vite.config.ts`, then
  * /design.
  */
-import { Inbox } from 'lucide'
 import { createSignal, For, type JSX } from 'solid-js'
 import { ActionButton } from '../../design/action-button.tsx'
 import { Chip, type Tone } from '../../design/chip.tsx'
@@ -105,7 +104,7 @@ export default function Design(): JSX.Element {
         <p role="status">{selection.rows().length} selected</p>
       </Part>
       <Part title="Empty state and problem">
-        <EmptyState icon={Inbox} title="This list is empty.">
+        <EmptyState icon="inbox" title="This list is empty.">
           The next step.
         </EmptyState>
         <Problem text="What is wrong. What to do." />

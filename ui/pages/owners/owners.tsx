@@ -1,7 +1,6 @@
 /** Owners of open tasks: their usage, waiting tasks and unserved GPU time; the caller's own tasks on top. */
 import { useSearchParams } from '@solidjs/router'
 import { useQuery } from '@tanstack/solid-query'
-import { Users } from 'lucide'
 import { createMemo, Show, type JSX } from 'solid-js'
 import type { OwnerListBody, OwnerSort } from '../../../controller/api/owners/schema.ts'
 import { CsvButton } from '../../components/csv-button.tsx'
@@ -73,7 +72,7 @@ export default function Owners(): JSX.Element {
         isEmpty={({ page }) => page.total === 0}
         whenEmpty={
           <EmptyState
-            icon={Users}
+            icon="users"
             title={query().q === '' ? 'No owner has open tasks.' : 'No owner matches.'}
           >
             This list shows the owners of pending and running tasks.

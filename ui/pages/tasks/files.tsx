@@ -1,7 +1,6 @@
 /** The work folder of the latest attempt of a task: its files with their sizes, to be saved. */
 import { useSearchParams } from '@solidjs/router'
 import { useQuery } from '@tanstack/solid-query'
-import { FolderOpen } from 'lucide'
 import { createSignal, For, Show, type JSX } from 'solid-js'
 import type { FilePieceBody, WorkFileBody, WorkFilesBody } from '../../../controller/api/tasks/file-schema.ts'
 import type { TaskBody } from '../../../controller/api/tasks/schema.ts'
@@ -90,7 +89,7 @@ export function Files(props: { readonly task: TaskBody }): JSX.Element {
       <QueryState
         query={files}
         isEmpty={({ items }) => items.length === 0}
-        whenEmpty={<EmptyState icon={FolderOpen} title="This folder is empty." />}
+        whenEmpty={<EmptyState icon="folder-open" title="This folder is empty." />}
       >
         {(body) => (
           <>

@@ -1,6 +1,5 @@
 /** The filters that apply, each with a button that removes it. */
 import { useSearchParams } from '@solidjs/router'
-import { X } from 'lucide'
 import { For, Show, type JSX } from 'solid-js'
 import { Icon } from '../../design/icon.tsx'
 import { reasonWords } from '../../format/reasons.ts'
@@ -42,7 +41,7 @@ export function FilterChips(props: { readonly query: TaskListQuery }): JSX.Eleme
                 aria-label={`Remove the filter ${words}`}
                 onClick={() => setSearch({ [name]: null, cursor: null })}
               >
-                <Icon of={X} />
+                <Icon of="x" />
               </button>
             </li>
           )}

@@ -1,6 +1,5 @@
 /** Content that comes from the GPU server of a task, or the reason why the server cannot be reached. */
 import { useQuery } from '@tanstack/solid-query'
-import { ServerOff } from 'lucide'
 import { Show, type JSX } from 'solid-js'
 import type { CapabilitiesBody } from '../../../controller/api/auth/capability-schema.ts'
 import type { TaskBody } from '../../../controller/api/tasks/schema.ts'
@@ -23,7 +22,7 @@ export function OnHost(props: OnHostProps): JSX.Element {
   return (
     <Show
       when={whyNot() === null}
-      fallback={<Show when={whyNot()}>{(reason) => <EmptyState icon={ServerOff} title={reason()} />}</Show>}
+      fallback={<Show when={whyNot()}>{(reason) => <EmptyState icon="server-off" title={reason()} />}</Show>}
     >
       {props.children}
     </Show>

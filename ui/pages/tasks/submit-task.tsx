@@ -1,7 +1,6 @@
 /** Submits a task from a drawer, which says while one types where and when it would start. */
 import { useNavigate, useSearchParams } from '@solidjs/router'
 import { useQueryClient } from '@tanstack/solid-query'
-import { CopyPlus, Plus } from 'lucide'
 import { createEffect, createSignal, For, Show, type JSX } from 'solid-js'
 import type { TaskBody } from '../../../controller/api/tasks/schema.ts'
 import { pathSegment } from '../../api/client.ts'
@@ -50,7 +49,7 @@ export function SubmitTask(props: { readonly of?: TaskBody }): JSX.Element {
         whyNot={whyNot(session.body(), 'submitter', world) ?? whyNotClone()}
         onClick={() => setOpen(true)}
       >
-        <Icon of={props.of === undefined ? Plus : CopyPlus} />
+        <Icon of={props.of === undefined ? 'plus' : 'copy-plus'} />
         {props.of === undefined ? 'Submit task' : 'Clone'}
       </ActionButton>
       <Drawer isOpen={isOpen()} onClose={() => setOpen(false)} title={title()}>

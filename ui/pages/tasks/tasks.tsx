@@ -1,7 +1,6 @@
 /** All tasks, in pages. */
 import { A, useSearchParams } from '@solidjs/router'
 import { useQuery } from '@tanstack/solid-query'
-import { ListTodo, SearchX } from 'lucide'
 import { createMemo, Show, type JSX } from 'solid-js'
 import type { SummaryBody } from '../../../controller/api/observe/summary-schema.ts'
 import type { TaskBody, TaskPage } from '../../../controller/api/tasks/schema.ts'
@@ -132,12 +131,12 @@ function Nothing(props: { readonly isFiltered: boolean }): JSX.Element {
     <Show
       when={props.isFiltered}
       fallback={
-        <EmptyState icon={ListTodo} title="This list is empty.">
+        <EmptyState icon="list-todo" title="This list is empty.">
           Submit a task here, or with <code>headroom run --vram 16Gi -- python train.py</code>
         </EmptyState>
       }
     >
-      <EmptyState icon={SearchX} title="No tasks match these filters.">
+      <EmptyState icon="search-x" title="No tasks match these filters.">
         <A href={path('/tasks')}>Show running tasks</A>
       </EmptyState>
     </Show>

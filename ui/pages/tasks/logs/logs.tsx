@@ -1,5 +1,4 @@
 /** The output of a task: the end of both streams, and further output while it runs. */
-import { Search } from 'lucide'
 import { createEffect, createMemo, createSignal, For, on, onMount, Show, type JSX } from 'solid-js'
 import type { LogBody } from '../../../../controller/api/tasks/log-schema.ts'
 import type { TaskBody } from '../../../../controller/api/tasks/schema.ts'
@@ -210,7 +209,7 @@ function SearchBar(props: SearchBarProps): JSX.Element {
         go(-1)
       }}
     >
-      <Icon of={Search} />
+      <Icon of="search" />
       <input
         type="search"
         aria-label="Search the loaded output"
