@@ -196,7 +196,7 @@ const ADMISSION: readonly Mutant[] = [
       ),
     ],
     likes: ['little_host_memory'],
-    directed: { test: 'test/property/feasible.test.ts' },
+    directed: { test: 'test/unit/explain.test.ts' },
   },
   {
     name: 'a-no-seats',
@@ -395,7 +395,7 @@ const ADMISSION: readonly Mutant[] = [
         '    void refusal\n',
       ),
     ],
-    likes: ['updates'],
+    directed: { test: 'test/unit/noswap-admission.test.ts' },
   },
   {
     name: 'a-after-swap-first',

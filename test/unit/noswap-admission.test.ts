@@ -76,6 +76,17 @@ describe('a noswap task', () => {
     expect(placementOf(task).residency).toBe('resident')
   })
 
+  it('keeps noswap 0 where it may not become noswap: a swapped-out task could not return', () => {
+    const b = oneGpu(1000)
+    const away = b.submitSwappedOut({ vramMib: 70 })
+    const task = b.submit({ vramMib: 31 })
+    b.settle()
+    expect(b.update(task, { noswap: 1 })).toBe(false)
+    expect(placementOf(task).noswap).toBe(0)
+    b.finished(away)
+    expect(b.update(task, { noswap: 1 })).toBe(true)
+  })
+
   it('waits at 0% until VRAM is free, without swap-outs, and the explanation says so', () => {
     const b = oneGpu(0)
     const idle = b.submit({ vramMib: 50 })
