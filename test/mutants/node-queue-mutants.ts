@@ -46,7 +46,7 @@ const QUEUE: readonly Mutant[] = [
         "if (placement.entry !== null && to !== 'swapped_out') dropEntry",
       ),
     ],
-    directed: { scenario: 'regressions/growth-ends-with-a-reported-swap-out' },
+    directed: { test: 'test/unit/growth-reported-out.test.ts' },
   },
   {
     name: 's-surplus-of-a-placement',
