@@ -24,7 +24,11 @@ it('ends: the task returns first, although it asks for as much as the growth', (
     idle_ms: 0,
   })
   b.hello(b.node('n1'), { tasks: [reported(grower, 'swapped_out'), reported(other, 'resident')] })
-  expect(placement).toMatchObject({ residency: 'swapped_out', demandMib: 40, entry: { kind: 'swap_in', needMib: 40 } })
+  expect(placement).toMatchObject({
+    residency: 'swapped_out',
+    demandMib: 40,
+    entry: { kind: 'swap_in', needMib: 40 },
+  })
   b.finished(other)
   b.settle()
   expect(placement).toMatchObject({ residency: 'resident', demandMib: 80, entry: null })
