@@ -189,8 +189,7 @@ const OF_THE_CONTROLLER: readonly Mutant[] = [
         'setResidency(c, placement, report.residency, null, now)',
       ),
     ],
-    likes,
-    directed: { scenario: 'rest-of-a-report' },
+    directed: { test: 'test/unit/residual-vram.test.ts' },
   },
   {
     name: 'h-asks-for-the-old-rest',

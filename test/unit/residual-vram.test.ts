@@ -57,6 +57,33 @@ describe('a task that keeps a part of its VRAM while it is out', () => {
     expect(gpu.eligibleMib).toBe(54)
   })
 
+  it('tells of a reported swap-out with the part that was kept this time', () => {
+    const { b, first, second } = swappedOut(6)
+    b.wants(first, true)
+    b.finished(second)
+    b.cycle()
+    b.swapped(first)
+    b.cycle()
+    const { attempt, generation } = placementOf(first)
+    b.hello(b.node('n1'), {
+      tasks: [
+        {
+          task_id: first.spec.id,
+          attempt,
+          residency: 'swapped_out',
+          generation: generation + 2,
+          residual_mib: 10,
+          gpus: [0],
+          vram_mib: 60,
+          wants_gpu: false,
+          idle_ms: 0,
+        },
+      ],
+    })
+    const told = b.cycle().filter(({ kind }) => kind === 'task_residency')
+    expect(told.map(({ data }) => data)).toMatchObject([{ residency: 'swapped_out', residual_mib: 10 }])
+  })
+
   it('does not make room for a task that needs that part too', () => {
     const { b, second } = swappedOut(40)
     expect(second).toMatchObject({ state: 'pending' })
