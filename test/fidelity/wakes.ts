@@ -16,7 +16,8 @@ export function wakesOf(
     if (startedAt === undefined || item.work.phases.length < 2) return []
     const wantsAt = startedAt + busyMs + idleMs
     const moves = own.filter(({ kind }) => kind === 'task_residency')
-    const isOut = moves.findLast(({ at }) => at <= wantsAt)?.data['residency'] === 'swapped_out'
+    // A free GPU orders the swap-in in the same instant.
+    const isOut = moves.findLast(({ at }) => at < wantsAt)?.data['residency'] === 'swapped_out'
     const back = moves.find(({ at, data }) => at > wantsAt && data['residency'] === 'resident')
     return isOut && back !== undefined ? [(back.at - wantsAt) / 1000] : []
   })

@@ -1,5 +1,5 @@
 /**
- * `make fidelity-learned`: a twin that has seen 36 swaps of a slow device, against that device. Prints the
+ * The second part of `make fidelity`: a twin that has seen 36 swaps of a slow device, against that device. Prints the
  * error of queue wait and of the wakes with the stock profile and with the learned speeds. Exits with 1 if
  * the latter exceed 2% and 10%.
  */
