@@ -149,10 +149,14 @@ describe('lists of tasks', () => {
     ).toEqual(newestFirst(230, (seq) => seq % 15 === 0).reverse())
   })
 
-  test.each([3, 40, 200])('open tasks by priority and by name, in pages of %i', async (limit) => {
-    const world = worldOfTasks(2_000, () => false)
+  test.each([
+    [3, 300],
+    [40, 2_000],
+    [200, 2_000],
+  ])('open tasks by priority and by name, in pages of %i', async (limit, count) => {
+    const world = worldOfTasks(count, () => false)
     for (const task of world.open.values()) task.spec = { ...task.spec, name: `n${task.spec.seq % 7}` }
-    const oldest = newestFirst(2_000).reverse()
+    const oldest = newestFirst(count).reverse()
     const by = (key: (seq: number) => number) => oldest.toSorted((a, b) => key(a) - key(b) || a - b)
     expect((await allPages(world, { states: statesOf('pending') }, limit, 'priority')).seqs).toEqual(
       by((seq) => seq % 5),
