@@ -31,7 +31,7 @@ const STARVATION_SERIES = [
 const QUEUE: readonly ChartLine[] = [{ name: 'pending tasks', colour: '--queue', format: whole }]
 const NAMES = [...VITAL_SERIES, ...STARVATION_SERIES, 'tasks_pending'] as const
 
-export function Charts(): JSX.Element {
+export default function Charts(): JSX.Element {
   const series = useSeries(NAMES)
   return (
     <QueryState

@@ -3,9 +3,9 @@
  * history.
  */
 import { Show, type JSX } from 'solid-js'
+import { lazyPage } from '../../components/lazy-page.tsx'
 import styles from './dashboard.module.css'
 import { FirstSteps } from './first-steps.tsx'
-import { Charts } from './charts.tsx'
 import { HotNodes } from './hot-nodes.tsx'
 import { LatestSwaps } from './latest-swaps.tsx'
 import { StarvedTasks } from './starved-tasks.tsx'
@@ -16,6 +16,9 @@ import { VramCard } from './vram.tsx'
 import { TroubledNodes } from './troubled-nodes.tsx'
 import { WaitingReasons } from './waiting-reasons.tsx'
 import { useCluster } from '../../state/cluster.tsx'
+
+/** Last on the page, and a quarter of its script: the rest does not wait for it. */
+const Charts = lazyPage(() => import('./charts.tsx'))
 
 export function Dashboard(): JSX.Element {
   const { feed } = useCluster()
