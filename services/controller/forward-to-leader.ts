@@ -1,6 +1,7 @@
 /**
  * A standby forwards each request to the leader, with the credentials of its caller. While no controller
- * leads, or the leader does not accept connections, it holds the request for a while.
+ * leads, or the leader does not accept connections, it holds the request for a while. When another controller
+ * leads before the answer begins, the request goes to that one, if it may be sent twice.
  */
 import {
   request as httpRequest,
@@ -18,7 +19,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { PROBLEMS, type ProblemCode } from '../../controller/api/http/errors.ts'
 import { errorText } from '../../protocol/error-text.ts'
 import { endToEnd, FORWARDED, forwardedFields, NOT_LEADING } from './forwarded-headers.ts'
-import type { StandbyState } from './standby-state.ts'
+import type { KnownLeader, StandbyState } from './standby-state.ts'
 
 export interface ForwardingOptions {
   readonly standby: StandbyState
@@ -58,12 +59,22 @@ async function send(
     if (leader === null || request.socket.destroyed) return 'no_leader'
     const root = new URL(leader.url)
     const to = start(root, request, headers, tls)
+    giveUpWhenReplaced(to, leader, standby)
     const fault = await connected(to, root.protocol === 'https:')
     if (fault === null) return { to }
-    if (fault !== CLOSED) warn(`the leader ${leader.name} at ${leader.url} cannot be reached: ${fault}`)
+    if (fault !== CLOSED && fault !== REPLACED)
+      warn(`the leader ${leader.name} at ${leader.url} cannot be reached: ${fault}`)
     if (performance.now() + TRY_EVERY_MS >= until) return 'no_leader'
     await delay(TRY_EVERY_MS)
   }
+}
+
+const REPLACED = 'another controller leads now'
+
+/** A leader whose process is stopped, or whose host is gone, would not answer for long. */
+function giveUpWhenReplaced(to: ClientRequest, leader: KnownLeader, standby: StandbyState): void {
+  const forget = standby.onReplaced(leader, () => to.destroy(new Error(REPLACED)))
+  for (const event of ['response', 'upgrade', 'close']) to.once(event, forget)
 }
 
 function start(

@@ -16,16 +16,27 @@ export interface StandbyState {
   readonly detail: string
   /** Resolves with the leader, or with null when no controller leads for this long. */
   leaderWithin(ms: number): Promise<KnownLeader | null>
+  /** Calls `then` as soon as another controller leads instead of `leader`. Returns a way to forget it. */
+  onReplaced(leader: KnownLeader, then: () => void): () => void
 }
 
 export function createStandbyState(own: Pick<KnownLeader, 'name' | 'url'>): StandbyState {
   let leader: KnownLeader | null = null
   let detail = 'waiting for the store'
   const waiting = new Set<(leader: KnownLeader) => void>()
+  /** Also while no controller leads. */
+  let latest: KnownLeader | null = null
+  const watching = new Set<() => void>()
+  const isLatest = ({ name, epoch }: KnownLeader): boolean => latest?.name === name && latest.epoch === epoch
   const set = (now: KnownLeader | null, why: string): void => {
     leader = now
     detail = why
     if (now === null) return
+    if (!isLatest(now)) {
+      latest = now
+      for (const replaced of watching) replaced()
+      watching.clear()
+    }
     for (const done of waiting) done(now)
     waiting.clear()
   }
@@ -57,5 +68,15 @@ export function createStandbyState(own: Pick<KnownLeader, 'name' | 'url'>): Stan
             const timer = setTimeout(() => done(null), ms)
             waiting.add(done)
           }),
+    onReplaced(of, then) {
+      if (!isLatest(of)) {
+        then()
+        return () => {}
+      }
+      // The same function may watch twice.
+      const watch = (): void => then()
+      watching.add(watch)
+      return () => watching.delete(watch)
+    },
   }
 }

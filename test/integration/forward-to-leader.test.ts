@@ -141,6 +141,37 @@ describe('a standby', () => {
     expect(to.seen).toHaveLength(2)
   })
 
+  it('sends a request again when another controller leads before the leader has answered', async () => {
+    const [to, { url, state }] = [await leader(), await standby()]
+    const received: string[] = []
+    const stopped = await listening(
+      createServer((request, response) => {
+        received.push(String(request.headers['x-request-id']))
+        if (request.url === '/api/v1/events') response.flushHeaders()
+      }),
+    )
+    state.sees({ name: 'a', url: stopped, epoch: 1 })
+    const fields = { 'idempotency-key': 'k', 'x-request-id': 'one' }
+    const answers = [
+      submit(url, fields),
+      fetch(`${url}/api/v1/nodes`),
+      submit(url),
+      fetch(`${url}/api/v1/events`),
+    ]
+    await expect.poll(() => received.length).toBe(4)
+    // Not yet: the leader may lead again.
+    state.sees(null)
+    state.sees({ name: 'a', url: stopped, epoch: 1 })
+    state.sees({ name: 'c', url: to.url, epoch: 2 })
+    const [repeated, read, unknown, begun] = await Promise.all(answers)
+    expect([repeated?.status, read?.status]).toEqual([201, 201])
+    expect([unknown?.status, await unknown?.json()]).toMatchObject([503, { code: 'commit_unknown' }])
+    // An answer that has begun is not taken back.
+    expect(begun?.status).toBe(200)
+    expect(received).toHaveLength(4)
+    expect(to.seen).toHaveLength(2)
+  })
+
   it('holds a request while the next leader does not answer yet', async () => {
     const [to, { url, state }] = [await leader(), await standby()]
     state.sees({ name: 'a', url: '', epoch: 1 })
