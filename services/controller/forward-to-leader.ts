@@ -40,7 +40,7 @@ const CONNECT_WITHIN_MS = 2_000
 const MAX_REPEATED_BYTES = 262_144
 
 /** The leader has the request, or nothing of it. */
-type Sent = { readonly to: ClientRequest } | 'no_leader'
+type Sent = { readonly to: ClientRequest; readonly leader: KnownLeader } | 'no_leader'
 
 /** Sends one request to the leader, once a connection to it exists. */
 async function send(
@@ -61,11 +61,11 @@ async function send(
     const to = start(root, request, headers, tls)
     giveUpWhenReplaced(to, leader, standby)
     const fault = await connected(to, root.protocol === 'https:')
-    if (fault === null) return { to }
+    if (fault === null) return { to, leader }
     if (fault !== CLOSED && fault !== REPLACED)
       warn(`the leader ${leader.name} at ${leader.url} cannot be reached: ${fault}`)
     if (performance.now() + TRY_EVERY_MS >= until) return 'no_leader'
-    await delay(TRY_EVERY_MS)
+    if (standby.isLatest(leader)) await delay(TRY_EVERY_MS)
   }
 }
 
@@ -127,7 +127,7 @@ export async function forwardRequest(
     if (body === null) request.pipe(sent.to)
     else sent.to.end(body)
     if (await isAnswered) return
-    await delay(TRY_EVERY_MS)
+    if (options.standby.isLatest(sent.leader)) await delay(TRY_EVERY_MS)
     const isRead = request.method === 'GET' || request.method === 'HEAD'
     const mayRepeat = body !== null && !request.socket.destroyed && performance.now() < until
     if (!mayRepeat) return refuse(response, isRead ? 'no_leader' : 'commit_unknown')

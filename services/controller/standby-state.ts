@@ -16,6 +16,8 @@ export interface StandbyState {
   readonly detail: string
   /** Resolves with the leader, or with null when no controller leads for this long. */
   leaderWithin(ms: number): Promise<KnownLeader | null>
+  /** No other controller has led since; true also while none leads. */
+  isLatest(leader: KnownLeader): boolean
   /** Calls `then` as soon as another controller leads instead of `leader`. Returns a way to forget it. */
   onReplaced(leader: KnownLeader, then: () => void): () => void
 }
@@ -68,6 +70,7 @@ export function createStandbyState(own: Pick<KnownLeader, 'name' | 'url'>): Stan
             const timer = setTimeout(() => done(null), ms)
             waiting.add(done)
           }),
+    isLatest,
     onReplaced(of, then) {
       if (!isLatest(of)) {
         then()

@@ -4,6 +4,8 @@ import { expect } from 'vitest'
 import type { ControllerOn } from '../durability/controller-on.ts'
 
 const CLIENTS = 4
+/** How long a client waits for one of several controllers: less than the lease, and more than half of it. */
+const PATIENCE_MS = 1_500
 
 /** Starts the controller again whenever it has ended. */
 export class Supervisor {
@@ -113,7 +115,7 @@ export class Load {
       method: 'POST',
       headers: { 'content-type': 'application/json', 'idempotency-key': name },
       body: JSON.stringify({ name, vram_mib: 1_000 }),
-      signal: AbortSignal.timeout(this.#urls.length > 1 ? 1_000 : 10_000),
+      signal: AbortSignal.timeout(this.#urls.length > 1 ? PATIENCE_MS : 10_000),
     })
       .then(async (response) => ({ status: response.status, text: await response.text() }))
       .catch((error: unknown) => {
