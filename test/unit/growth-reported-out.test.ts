@@ -1,4 +1,4 @@
-/** A growth of a task that its server reports as swapped out (a store that was set back knows it as resident). */
+/** A growth of a task that its server reports as swapped out; a store that was set back has it as resident. */
 import { expect, it } from 'vitest'
 import { ClusterBuilder, placementOf } from '../support/cluster-builder.ts'
 

@@ -1,7 +1,7 @@
 /**
- * The second part of `make fidelity`: a twin that has seen 36 swaps of a slow device, against that device. Prints the
- * error of queue wait and of the wakes with the stock profile and with the learned speeds. Exits with 1 if
- * the latter exceed 2% and 10%.
+ * The second part of `make fidelity`: a twin that has seen 36 swaps of a slow device, against that device.
+ * Prints the error of queue wait and of the wakes with the stock profile and with the learned speeds. Exits
+ * with 1 if the latter exceed 2% and 10%.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { loadavg, tmpdir } from 'node:os'
