@@ -1,4 +1,4 @@
-/** A growth of a task that its server reports as swapped out; a store that was set back has it as resident. */
+/** The growth of a task that its server reports as swapped out: a store that was set back has it resident. */
 import { expect, it } from 'vitest'
 import { ClusterBuilder, placementOf } from '../support/cluster-builder.ts'
 
