@@ -314,7 +314,7 @@ describe.skipIf(CHROMIUM === null)('the task pages', { timeout: 300_000 }, () =>
       body: JSON.stringify({ noswap: 1 }),
     })
     await page.getByText('1: stays in physical VRAM').waitFor()
-    // Not closed by a click beside it.
+    // Not closed by a click outside of it.
     await page.mouse.click(5, 300)
     await dialog.getByText('Set noswap to 1 for changed-elsewhere?').waitFor()
     await confirmByKey(page, 'Set noswap 1')

@@ -10,7 +10,7 @@ export interface ModalProps {
   readonly title: string
   readonly class: string
   readonly onClose: () => void
-  /** ID of the text of a question. A click beside a question does not close it. */
+  /** ID of the text of a question. A click outside of a question does not close it. */
   readonly question?: string
   readonly children: JSX.Element
 }
@@ -30,18 +30,18 @@ function Dialog(props: ModalProps): JSX.Element {
   const close = (): void => {
     if (isOpen) props.onClose()
   }
-  const isBeside = ({ target, clientX: x, clientY: y }: MouseEvent): boolean => {
+  const isOutside = ({ target, clientX: x, clientY: y }: MouseEvent): boolean => {
     const { left, right, top, bottom } = dialog.getBoundingClientRect()
     return target === dialog && (x < left || x > right || y < top || y > bottom)
   }
-  // A selection of text may begin inside and end beside.
-  let hasBegunBeside = false
+  // A selection of text may begin inside and end outside.
+  let hasBegunOutside = false
   const onMouseDown = (event: MouseEvent): void => {
-    hasBegunBeside = isBeside(event)
-    if (hasBegunBeside) event.preventDefault()
+    hasBegunOutside = isOutside(event)
+    if (hasBegunOutside) event.preventDefault()
   }
   const onClick = (event: MouseEvent): void => {
-    if (props.question === undefined && hasBegunBeside && isBeside(event)) close()
+    if (props.question === undefined && hasBegunOutside && isOutside(event)) close()
   }
   // The state of the page decides what is open. A browser may close a dialog all the same (`close`).
   const onCancel = (event: Event): void => {
