@@ -49,10 +49,10 @@ function List(props: { readonly count: number }): JSX.Element {
     queryFn: ({ signal }: { signal: AbortSignal }) => api.get<AttemptListBody>('/attempts', {}, signal),
     refetchInterval: AGAIN_MS,
   }))
-  /** The row may be gone, and with it the focused button. */
+  /** The row disappears, and with it the button to which the dialog returns the focus. */
   const announce = (words: string): void => {
     setSettled(words)
-    setTimeout(() => document.activeElement === document.body && line?.focus(), 50)
+    setTimeout(() => line?.focus())
   }
   const cells = columns(announce)
   return (
