@@ -242,6 +242,7 @@ describe.skipIf(whyNoPostgres() !== null)('the fence of a PostgreSQL store', () 
     const lost: string[] = []
     const onLost = (fault: Error) => void lost.push(fault.message)
     const store = createPostgresStore({ place: server.place, markBase, onLost })
+    await store.load()
     await store.commit(aBatch({ events: [anEvent(1)] }))
     await server.query('select pg_terminate_backend(unnest(sessions)) from headroom.leader')
     await expect.poll(() => lost).toEqual([expect.stringContaining('cannot be reached') as string])
