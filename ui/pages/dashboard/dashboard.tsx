@@ -17,7 +17,7 @@ import { TroubledNodes } from './troubled-nodes.tsx'
 import { WaitingReasons } from './waiting-reasons.tsx'
 import { useCluster } from '../../state/cluster.tsx'
 
-/** Last on the page, and a quarter of its script: the rest does not wait for it. */
+/** Last on the page, and a quarter of its script: fetched when the tiles are shown. */
 const Charts = lazyPage(() => import('./charts.tsx'))
 
 export function Dashboard(): JSX.Element {
@@ -43,7 +43,9 @@ export function Dashboard(): JSX.Element {
         </div>
         <LatestSwaps />
       </div>
-      <Charts />
+      <Show when={feed.summary()}>
+        <Charts />
+      </Show>
     </div>
   )
 }
