@@ -76,10 +76,8 @@ export function createStandbyState(own: Pick<KnownLeader, 'name' | 'url'>): Stan
         then()
         return () => {}
       }
-      // The same function may watch twice.
-      const watch = (): void => then()
-      watching.add(watch)
-      return () => watching.delete(watch)
+      watching.add(then)
+      return () => watching.delete(then)
     },
   }
 }

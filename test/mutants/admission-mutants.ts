@@ -395,6 +395,7 @@ const ADMISSION: readonly Mutant[] = [
         '    void refusal\n',
       ),
     ],
+    likes: ['updates'],
     directed: { test: 'test/unit/noswap-admission.test.ts' },
   },
   {

@@ -189,6 +189,7 @@ const OF_THE_CONTROLLER: readonly Mutant[] = [
         'setResidency(c, placement, report.residency, null, now)',
       ),
     ],
+    likes,
     directed: { test: 'test/unit/residual-vram.test.ts' },
   },
   {
