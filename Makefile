@@ -209,7 +209,7 @@ test-ha: export HA_FROZEN_MS ?= 30000
 test-ha: export HA_FIRST_201_WITHIN_MS ?= 5000
 test-ha: export DURABILITY_STORE = postgres
 test-ha: export DURABILITY_KILLS ?= 100
-test-ha: install ## kill a controller on PostgreSQL, and kill, freeze, restart and cut off PostgreSQL
+test-ha: install ## kill a controller on PostgreSQL; kill, freeze, restart, fill and cut off PostgreSQL
 	vitest run test/ha test/durability/acknowledged-writes.test.ts --disable-console-intercept=true \
 	  --no-file-parallelism
 	@exec node test/bench/store-rate.ts

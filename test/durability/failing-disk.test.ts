@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { STORE_FILE } from '../../controller/adapters/sqlite/store.ts'
 import { verifyStore } from '../../controller/adapters/sqlite/verify.ts'
+import { mountSmallDisk, unmountSmallDisk } from '../support/small-disk.ts'
 import { controllerOn, newFolder, type ControllerOn } from './controller-on.ts'
 
 /** More than fits on any disk of this test. */
@@ -52,22 +53,12 @@ async function expectAll(controller: ControllerOn, ids: readonly string[]): Prom
   for (const id of ids) expect((await fetch(`${controller.url()}/tasks/${id}`)).status, id).toBe(200)
 }
 
-/** Only root may mount. */
-function whyNoMount(folder: string): string | null {
-  const mounted = spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=8m', 'headroom-test', folder], {
-    encoding: 'utf8',
-  })
-  return mounted.status === 0
-    ? null
-    : `no file system can be mounted here: ${mounted.error?.message ?? mounted.stderr.trim()}`
-}
-
 describe('a full disk', () => {
   it(
     'causes 503 and an exit with the reason, and with more space every acknowledged task exists',
     async (context) => {
       const disk = newFolder()
-      const why = whyNoMount(disk)
+      const why = mountSmallDisk(disk, 8)
       if (why !== null) {
         console.log(`skipped: ${why}`)
         return context.skip(why)
@@ -101,7 +92,7 @@ describe('a full disk', () => {
             `${JSON.stringify([...refused])}`,
         )
       } finally {
-        spawnSync('umount', ['-l', disk])
+        unmountSmallDisk(disk)
       }
     },
     TIMEOUT_MS,

@@ -70,6 +70,11 @@ export class Load {
     this.#urls = roots.map((root) => `${root}/api/v1/tasks`)
   }
 
+  /** Number of submissions that are sent at the same time. */
+  get clients(): number {
+    return this.#clients.length
+  }
+
   get acknowledged(): number {
     return this.#ids.size
   }

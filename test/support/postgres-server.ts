@@ -41,6 +41,8 @@ export interface PostgresOptions {
   readonly fsync?: boolean
   /** Further lines of postgresql.conf as arguments: `log_connections=on`. */
   readonly settings?: readonly string[]
+  /** Folder for the temporary folder of its data (default: that of the system). */
+  readonly parent?: string
 }
 
 export class PostgresServer {
@@ -56,8 +58,9 @@ export class PostgresServer {
     this.#settings = settings
   }
 
-  static async start({ fsync = true, settings = [] }: PostgresOptions = {}): Promise<PostgresServer> {
-    const folder = mkdtempSync(join(tmpdir(), 'headroom-postgres-'))
+  static async start(options: PostgresOptions = {}): Promise<PostgresServer> {
+    const { fsync = true, settings = [], parent = tmpdir() } = options
+    const folder = mkdtempSync(join(parent, 'headroom-postgres-'))
     if (process.geteuid?.() === 0) chownSync(folder, UNPRIVILEGED, UNPRIVILEGED)
     const data = join(folder, 'data')
     const how = ['-D', data, '-U', 'headroom', '-A', 'trust', '-E', 'UTF8', '--locale=C', '--no-sync']
@@ -140,10 +143,14 @@ export class PostgresServer {
     )
   }
 
+  get isRunning(): boolean {
+    return this.#child !== null && this.#child.exitCode === null && this.#child.signalCode === null
+  }
+
   /** SIGQUIT: all sessions end at once, without a checkpoint. SIGKILL: only the postmaster. */
   async stop(signal: 'SIGQUIT' | 'SIGINT' | 'SIGKILL' = 'SIGQUIT'): Promise<void> {
     const child = this.#child
-    if (child === null || child.exitCode !== null || child.signalCode !== null) return
+    if (child === null || !this.isRunning) return
     const ended = new Promise((resolve) => child.once('exit', resolve))
     child.kill(signal)
     await ended
