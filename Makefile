@@ -206,7 +206,10 @@ test-ha: export HA_LEADER_LOSSES ?= 70
 test-ha: export HA_HANDOVERS ?= 20
 test-ha: export HA_OPEN_TASKS ?= 10000
 test-ha: export HA_FROZEN_MS ?= 30000
+test-ha: export HA_SERVER_STOPS ?= 20
 test-ha: export HA_FIRST_201_WITHIN_MS ?= 5000
+test-ha: export HA_FIRST_201_P95_WITHIN_MS ?= 3000
+test-ha: export HA_FIRST_START_P95_WITHIN_MS ?= 5000
 test-ha: export DURABILITY_STORE = postgres
 test-ha: export DURABILITY_KILLS ?= 100
 test-ha: install ## kill a controller on PostgreSQL; kill, freeze, restart, fill and cut off PostgreSQL

@@ -25,7 +25,6 @@ import {
   type WriteOptions,
 } from '../ports/kube-api.ts'
 import { matchesSelector } from './label-selector.ts'
-import { generatedName, nameFaults } from './object-names.ts'
 import { isEqual, isRecord, jsonPatched, mergePatched } from './patches.ts'
 import { pruned, schemaFaults } from './schema-faults.ts'
 import { EventHistory } from './watchers.ts'
@@ -113,11 +112,9 @@ export class MemoryApi implements KubeApi {
     this.#failIfDue()
     if (options.subresource === 'binding') return this.#bind(kind, object)
     const store = this.#store(kind)
-    const { generateName, name = generatedName(generateName ?? '', this.#suffix()) } = object.metadata
+    const { generateName, name = `${generateName ?? ''}${this.#suffix()}` } = object.metadata
     if (generateName === undefined && object.metadata.name === undefined)
       throw invalid(store, '', [{ path: 'metadata.name', message: 'name or generateName is required' }])
-    const faults = nameFaults({ ...object.metadata, name })
-    if (faults.length > 0) throw invalid(store, name, faults)
     const key = keyOf(store, { ...object.metadata, name })
     if (store.objects.has(key))
       throw new KubeError(CONFLICT, 'AlreadyExists', `${titleOf(store, name)} already exists`)

@@ -5,7 +5,7 @@ import type { ControllerOn } from '../durability/controller-on.ts'
 
 const CLIENTS = 4
 /** How long a client waits for one of several controllers: less than the lease, and more than half of it. */
-const PATIENCE_MS = 1_500
+export const PATIENCE_MS = 1_500
 
 /** Starts the controller again whenever it has ended. */
 export class Supervisor {
@@ -48,9 +48,18 @@ export class Supervisor {
   }
 }
 
+export interface LoadOptions {
+  readonly headers?: Readonly<Record<string, string>>
+  /** Of a submission, without its name. */
+  readonly task?: (name: string) => object
+  /** Of each client, between an answer and its next submission (default 0). */
+  readonly pauseMs?: number
+}
+
 /** Clients that submit one task after the other, and repeat each with its key until it is acknowledged. */
 export class Load {
   readonly #urls: readonly string[]
+  readonly #options: LoadOptions
   readonly #ids = new Map<string, string>()
   #isEnding = false
   #next = 0
@@ -66,8 +75,9 @@ export class Load {
   #longestGapMs = 0
 
   /** @param roots of the controllers; none is told which one leads */
-  constructor(roots: readonly string[]) {
+  constructor(roots: readonly string[], options: LoadOptions = {}) {
     this.#urls = roots.map((root) => `${root}/api/v1/tasks`)
+    this.#options = options
   }
 
   /** Number of submissions that are sent at the same time. */
@@ -110,16 +120,18 @@ export class Load {
         const isDone = await this.#submit(name, this.#urls[at % this.#urls.length] ?? '')
         if (!isDone) at += 1
       }
+      if (this.#options.pauseMs !== undefined) await delay(this.#options.pauseMs)
     }
   }
 
   /** @returns false: try the next address */
   async #submit(name: string, url: string): Promise<boolean> {
     const sentAt = performance.now()
+    const { headers = {}, task = () => ({ vram_mib: 1_000 }) } = this.#options
     const answer = await fetch(url, {
       method: 'POST',
-      headers: { 'content-type': 'application/json', 'idempotency-key': name },
-      body: JSON.stringify({ name, vram_mib: 1_000 }),
+      headers: { ...headers, 'content-type': 'application/json', 'idempotency-key': name },
+      body: JSON.stringify({ name, ...task(name) }),
       signal: AbortSignal.timeout(this.#urls.length > 1 ? PATIENCE_MS : 10_000),
     })
       .then(async (response) => ({ status: response.status, text: await response.text() }))
@@ -151,7 +163,8 @@ export class Load {
     for (let cursor: string | null = ''; cursor !== null;) {
       const query: string = cursor === '' ? '' : `&cursor=${encodeURIComponent(cursor)}`
       const url = this.#urls[at % this.#urls.length] ?? ''
-      const answer = await fetch(`${url}?limit=200${query}`).catch(() => null)
+      const { headers = {} } = this.#options
+      const answer = await fetch(`${url}?limit=200${query}`, { headers }).catch(() => null)
       if (answer?.ok !== true) {
         at += 1
         await delay(50)

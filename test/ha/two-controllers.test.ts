@@ -1,127 +1,32 @@
-/**
- * Two controllers on one PostgreSQL store under load, while the one that leads is killed, or stopped for
- * longer than its lease: the other one takes over, and nothing acknowledged is lost.
- */
+/** Two controllers on one PostgreSQL store under load: forwarding, planned handovers, and who leads. */
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
-import { setTimeout as delay } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { viewLeader } from '../../controller/adapters/postgres/leader-commands.ts'
-import { createPostgresStore } from '../../controller/adapters/postgres/store.ts'
-import { handoverRefusal } from '../../controller/ports/handover.ts'
-import { controllerOn, figure, fillStore, newFolder, type ControllerOn } from '../durability/controller-on.ts'
+import { figure, newFolder } from '../durability/controller-on.ts'
 import { headroom } from '../support/headroom-command.ts'
-import { freePort } from '../support/free-port.ts'
-import { PostgresServer, whyNoPostgres } from '../support/postgres-server.ts'
-import { Load, Supervisor } from './load.ts'
+import { whyNoPostgres, type PostgresServer } from '../support/postgres-server.ts'
+import type { Load } from './load.ts'
+import { Pair, type LeaseRow, type Running } from './pair.ts'
 
-const LOSSES = figure('HA_LEADER_LOSSES', 1)
 const HANDOVERS = figure('HA_HANDOVERS', 1)
 const LEASE_MS = figure('HA_LEASE_MS', 2_000)
-/** Pending tasks that are there at the start. */
 const OPEN_TASKS = figure('HA_OPEN_TASKS', 0)
-const FIRST_WITHIN_MS = figure('HA_FIRST_201_WITHIN_MS', 60_000)
-
-interface Running {
-  readonly name: string
-  readonly root: string
-  readonly controller: ControllerOn
-  readonly supervisor: Supervisor
-}
-
-interface LeaseRow {
-  readonly name: string
-  readonly epoch: number
-}
 
 describe.skipIf(whyNoPostgres() !== null)('two controllers on PostgreSQL', () => {
   let server: PostgresServer
   let running: readonly Running[]
   let load: Load
+  let pair: Pair
   beforeAll(async () => {
-    server = await PostgresServer.start()
-    if (OPEN_TASKS > 0) {
-      const store = createPostgresStore({ place: server.place, markBase: join(newFolder(), 'postgres') })
-      await fillStore('', { nodes: 0, openTasks: OPEN_TASKS }, store)
-    }
-    const keyFile = join(newFolder(), 'secrets.key')
-    running = await Promise.all(['a', 'b'].map((name) => controllerNamed(name, server.url, keyFile)))
-    for (const { supervisor } of running) await supervisor.begin()
-    load = new Load(running.map(({ root }) => root))
-    load.begin()
-    await load.nextAcknowledgement()
+    pair = await Pair.start({ leaseMs: LEASE_MS, openTasks: OPEN_TASKS })
+    ;({ server, running, load } = pair)
   })
-  afterAll(async () => {
-    await load.end()
-    for (const { supervisor } of running) await supervisor.end()
-    await server.remove()
-  })
-
-  async function lease(): Promise<LeaseRow> {
-    const [row] = await server.query<{ name: string; epoch: string }>(
-      'select lease.name, leader.epoch from headroom.lease, headroom.leader',
-    )
-    return { name: row?.name ?? '', epoch: Number(row?.epoch) }
-  }
-
-  async function leader(): Promise<Running> {
-    const { name } = await lease()
-    const found = running.find((each) => each.name === name)
-    if (found === undefined) throw new Error(`${name} leads, which was not started`)
-    return found
-  }
-
-  /** The other one is a standby. */
-  async function standbyIsThere(): Promise<void> {
-    await expect.poll(() => standbys(), { timeout: 60_000 }).toBe(1)
-  }
-
-  /** A handover to it is accepted. */
-  async function standbyIsReady(): Promise<void> {
-    await standbyIsThere()
-    await expect.poll(async () => handoverRefusal(await viewLeader(server.place), null)).toBe(null)
-  }
-
-  async function standbys(): Promise<number> {
-    const { name } = await lease()
-    const others = running.filter((each) => each.name !== name)
-    const answers = await Promise.all(
-      others.map(({ root }) => fetch(`${root}/readyz`).then((answer) => answer.text(), String)),
-    )
-    return answers.filter((text) => text.includes(`standby: ${name} leads`)).length
-  }
-
-  /** @param lose makes the leader stop leading; resolves with what is to be done once another one leads */
-  async function lost(lose: (leader: Running) => Promise<() => void>): Promise<readonly number[]> {
-    const times: number[] = []
-    for (let i = 0; i < LOSSES; i++) {
-      await standbyIsThere()
-      await load.nextAcknowledgement()
-      const [before, was] = [await leader(), await lease()]
-      const from = performance.now()
-      const goOn = await lose(before)
-      await load.nextAcknowledgement()
-      times.push(performance.now() - from)
-      const now = await lease()
-      expect(now.epoch).toBeGreaterThan(was.epoch)
-      expect(now.name).not.toBe(was.name)
-      goOn()
-    }
-    await load.check()
-    return times.sort((a, b) => a - b)
-  }
-
-  function report(what: string, times: readonly number[]): void {
-    const at = (share: number) => Math.round(times[Math.ceil(times.length * share) - 1] ?? 0)
-    console.log(
-      `the leader was ${what} ${times.length} times (lease ${LEASE_MS} ms, ${OPEN_TASKS} tasks at the ` +
-        'start): first 201 after median ' +
-        `${at(0.5)} ms, p95 ${at(0.95)} ms, worst ${at(1)} ms; ${load.acknowledged} tasks acknowledged, ` +
-        'none lost, none twice',
-    )
-    expect(at(1)).toBeLessThan(FIRST_WITHIN_MS)
-  }
+  afterAll(() => pair.end())
+  const lease = (): Promise<LeaseRow> => pair.lease()
+  const leader = (): Promise<Running> => pair.leader()
+  const standbyIsThere = () => pair.standbyIsThere()
+  const standbyIsReady = () => pair.standbyIsReady()
 
   it('answers at the address of the standby, through the leader', async () => {
     await standbyIsThere()
@@ -267,40 +172,4 @@ describe.skipIf(whyNoPostgres() !== null)('two controllers on PostgreSQL', () =>
     expect(await audit.json()).toMatchObject({ items: [{ action: 'resignLeader', outcome: 'accepted' }] })
     await load.check()
   })
-
-  it('loses nothing when the leader is killed', async () => {
-    const times = await lost(({ controller }) => {
-      controller.member.signal('SIGKILL')
-      return Promise.resolve(() => {})
-    })
-    report('killed (SIGKILL)', times)
-  })
-
-  it('loses nothing when the leader is stopped, and does not let it write once it continues', async () => {
-    const times = await lost(async ({ controller }) => {
-      const { starts, pid } = { starts: controller.member.starts, pid: controller.member.pid }
-      controller.member.signal('SIGSTOP')
-      await delay(0)
-      return () => {
-        process.kill(pid, 'SIGCONT')
-        expect(controller.member.starts).toBe(starts)
-      }
-    })
-    report('stopped (SIGSTOP) and continued', times)
-    // The continued controller has ended its term and is a standby again.
-    await standbyIsThere()
-  })
 })
-
-async function controllerNamed(name: string, storeUrl: string, keyFile: string): Promise<Running> {
-  const port = await freePort()
-  const controller = controllerOn(newFolder(), {
-    CONTROLLER_STORE_URL: storeUrl,
-    CONTROLLER_HTTP_PORT: String(port),
-    CONTROLLER_NAME: name,
-    CONTROLLER_SECRETS_KEY_FILE: keyFile,
-    CONTROLLER_LEASE_MS: String(LEASE_MS),
-  })
-  const root = `http://127.0.0.1:${port}`
-  return { name, root, controller, supervisor: new Supervisor(controller, root) }
-}

@@ -78,7 +78,12 @@ export class PostgresServer {
   }
 
   get url(): string {
-    return `postgres://headroom@127.0.0.1:${this.port}/postgres`
+    return this.urlAt(this.port)
+  }
+
+  /** @param port of a proxy in front of it */
+  urlAt(port: number): string {
+    return `postgres://headroom@127.0.0.1:${port}/postgres`
   }
 
   get place(): StorePlace {

@@ -97,27 +97,6 @@ export function apiContract(name: string, open: () => Promise<ApiWorld>): void {
       for (const each of names) expect(each).toMatch(new RegExp(`^${id}-g-[a-z0-9]{5}$`))
     })
 
-    it('A generateName that is too long is cut, so that the name has 63 characters', async () => {
-      const generateName = `${id}-${'x'.repeat(70)}`
-      const { metadata } = await api.create(CONFIG_MAPS, { metadata: { generateName, namespace }, data: {} })
-      expect(metadata.name).toHaveLength(63)
-      expect(metadata.name?.slice(0, 58)).toBe(generateName.slice(0, 58))
-    })
-
-    it.each([
-      ['generateName', 'Upper-'],
-      ['generateName', 'under_score-'],
-      ['generateName', '-dash-'],
-      ['name', 'Upper'],
-      ['name', 'dash-'],
-      ['name', 'x'.repeat(254)],
-    ])('An object with the %s %s is refused with its path', async (field, text) => {
-      const object = { metadata: { [field]: text, namespace }, data: {} }
-      const refused = await refusal(api.create(CONFIG_MAPS, object))
-      expect(refused).toMatchObject({ code: 422, reason: 'Invalid' })
-      expect(refused.faults.map(({ path }) => path)).toContain(`metadata.${field}`)
-    })
-
     it('A list has pages of one version, in the order of names', async () => {
       for (const name of ['c', 'a', 'e', 'b', 'd']) await api.create(CONFIG_MAPS, aMap(name))
       const first = await api.list(CONFIG_MAPS, { ...selector(), limit: 2 })

@@ -1,0 +1,89 @@
+/**
+ * Two controllers on one PostgreSQL store under load, while the one that leads is killed, stopped for longer
+ * than its lease, or cut off: the other one takes over, and nothing acknowledged is lost.
+ */
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { figure } from '../durability/controller-on.ts'
+import { whyNoPostgres } from '../support/postgres-server.ts'
+import { BOTH } from '../support/tcp-proxy.ts'
+import { Pair, type Running } from './pair.ts'
+import { quantile, spread } from './spread.ts'
+
+const LOSSES = figure('HA_LEADER_LOSSES', 2)
+const LEASE_MS = figure('HA_LEASE_MS', 2_000)
+const OPEN_TASKS = figure('HA_OPEN_TASKS', 0)
+const FIRST_WITHIN_MS = figure('HA_FIRST_201_WITHIN_MS', 60_000)
+const FIRST_P95_WITHIN_MS = figure('HA_FIRST_201_P95_WITHIN_MS', 60_000)
+const TIMEOUT_MS = 300_000 + LOSSES * 60_000
+
+describe.skipIf(whyNoPostgres() !== null)('the loss of the leader', { timeout: TIMEOUT_MS }, () => {
+  let pair: Pair
+  beforeAll(async () => {
+    pair = await Pair.start({ leaseMs: LEASE_MS, openTasks: OPEN_TASKS })
+  }, TIMEOUT_MS)
+  afterAll(() => pair.end())
+
+  /** @param lose makes the leader stop leading; resolves with what is to be done once another one leads */
+  async function lost(
+    what: string,
+    lose: (leader: Running, i: number) => Promise<() => void>,
+  ): Promise<void> {
+    const { load } = pair
+    const times: number[] = []
+    for (let i = 0; i < LOSSES; i++) {
+      await pair.standbyIsThere()
+      await load.nextAcknowledgement()
+      const [before, was] = [await pair.leader(), await pair.lease()]
+      const goOn = await lose(before, i)
+      const from = performance.now()
+      await load.nextAcknowledgement()
+      times.push(performance.now() - from)
+      const now = await pair.lease()
+      expect(now.epoch).toBeGreaterThan(was.epoch)
+      expect(now.name).not.toBe(was.name)
+      goOn()
+    }
+    await load.check()
+    times.sort((a, b) => a - b)
+    console.log(
+      `the leader was ${what} ${LOSSES} times (lease ${LEASE_MS} ms, ${OPEN_TASKS} tasks at the start): ` +
+        `first 201 after ${spread(times)}; ${load.acknowledged} tasks acknowledged, none lost, none twice`,
+    )
+    expect(quantile(times, 0.95)).toBeLessThanOrEqual(FIRST_P95_WITHIN_MS)
+    expect(quantile(times, 1)).toBeLessThanOrEqual(FIRST_WITHIN_MS)
+  }
+
+  it('loses nothing when it is killed', async () => {
+    await lost('killed (SIGKILL)', ({ controller }) => {
+      controller.member.signal('SIGKILL')
+      return Promise.resolve(() => {})
+    })
+  })
+
+  it('loses nothing when it is stopped, half of the times in a commit, and continues', async () => {
+    await lost('stopped (SIGSTOP) and continued', async ({ controller, toDatabase }, i) => {
+      const { starts, pid } = controller.member
+      const stop = () => void process.kill(pid, 'SIGSTOP')
+      if (i % 2 === 0) stop()
+      // PostgreSQL receives the commit, and the leader no answer.
+      else await toDatabase.onSent('commit', stop)
+      return () => {
+        process.kill(pid, 'SIGCONT')
+        expect(controller.member.starts).toBe(starts)
+      }
+    })
+    // The continued controller has ended its term and is a standby again.
+    await pair.standbyIsThere()
+  })
+
+  it('loses nothing when it is cut off from PostgreSQL and its clients', async () => {
+    await lost('cut off from PostgreSQL and its clients', async ({ toDatabase, fromClients }) => {
+      for (const proxy of [toDatabase, fromClients]) proxy.cut(BOTH)
+      return () => {
+        // PostgreSQL receives what the former leader sent meanwhile.
+        for (const proxy of [toDatabase, fromClients]) proxy.heal()
+      }
+    })
+    await pair.standbyIsThere()
+  })
+})

@@ -1,0 +1,106 @@
+/**
+ * A TCP proxy in front of one port of the loopback interface. It can cut its connections as a network does:
+ * bytes and closings stop in one direction or both, no side is told, and after the cut they arrive late.
+ */
+import { createConnection, createServer, type AddressInfo, type Server, type Socket } from 'node:net'
+import { afterEachFile } from './endings.ts'
+
+/** `to`: from the client to the target. */
+export type Direction = 'to' | 'from'
+export const BOTH: readonly Direction[] = ['to', 'from']
+
+const open = new Set<TcpProxy>()
+afterEachFile(async () => {
+  await Promise.all([...open].map((proxy) => proxy.end()))
+})
+
+interface Way {
+  readonly direction: Direction
+  readonly source: Socket
+  readonly sink: Socket
+  isClosed: boolean
+}
+
+export class TcpProxy {
+  readonly port: number
+  readonly #server: Server
+  readonly #ways = new Set<Way>()
+  #cut: readonly Direction[] = []
+  #awaited: { readonly text: string; act(): void } | null = null
+
+  private constructor(server: Server, target: number) {
+    this.port = (server.address() as AddressInfo).port
+    this.#server = server
+    server.on('connection', (client) => this.#join(client, createConnection(target, '127.0.0.1')))
+    open.add(this)
+  }
+
+  static async start(target: number): Promise<TcpProxy> {
+    const server = createServer()
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    return new TcpProxy(server, target)
+  }
+
+  /** Also of connections that begin later. */
+  cut(directions: readonly Direction[]): void {
+    this.#cut = directions
+    for (const { direction, source } of this.#ways) if (directions.includes(direction)) source.pause()
+  }
+
+  /** What was held arrives now. */
+  heal(): void {
+    this.#cut = []
+    for (const way of this.#ways) {
+      way.source.resume()
+      if (way.isClosed) this.#close(way)
+    }
+  }
+
+  /** Acts once, when bytes with this text have come from a client, before the target receives them. */
+  onSent(text: string, act: () => void): Promise<void> {
+    return new Promise((resolve) => {
+      this.#awaited = {
+        text,
+        act: () => {
+          act()
+          resolve()
+        },
+      }
+    })
+  }
+
+  #join(client: Socket, target: Socket): void {
+    for (const socket of [client, target]) socket.on('error', () => {})
+    this.#carry({ direction: 'to', source: client, sink: target, isClosed: false })
+    this.#carry({ direction: 'from', source: target, sink: client, isClosed: false })
+  }
+
+  #carry(way: Way): void {
+    const { direction, source, sink } = way
+    this.#ways.add(way)
+    source.on('data', (data) => {
+      const awaited = this.#awaited
+      if (awaited !== null && direction === 'to' && data.includes(awaited.text)) {
+        this.#awaited = null
+        awaited.act()
+      }
+      sink.write(data)
+    })
+    source.on('close', () => {
+      way.isClosed = true
+      if (!this.#cut.includes(direction)) this.#close(way)
+    })
+    if (this.#cut.includes(direction)) source.pause()
+  }
+
+  #close(way: Way): void {
+    this.#ways.delete(way)
+    way.sink.end(() => way.sink.destroy())
+  }
+
+  async end(): Promise<void> {
+    open.delete(this)
+    for (const { source, sink } of this.#ways) for (const socket of [source, sink]) socket.destroy()
+    await new Promise((resolve) => this.#server.close(resolve))
+  }
+}
