@@ -43,9 +43,10 @@ export function snapshotOfLive(image: ClusterSnapshot, past: RecentPast): LiveSn
         `now (${model.detail}).`,
     ` Assumed: ${assumedSpeeds(past.speeds)}; nothing arrives later.`,
     leftOut.nodes + leftOut.tasks > 0
-      ? ` Left out: ${leftOut.nodes} nodes that are not up, ${leftOut.tasks} tasks on them or being stopped.`
+      ? ` Left out: nodes that are not up (${leftOut.nodes}), ` +
+        `tasks on them or being stopped (${leftOut.tasks}).`
       : '',
-    leftOut.swapsSettled > 0 ? ` ${leftOut.swapsSettled} swaps that were under way count as done.` : '',
+    leftOut.swapsSettled > 0 ? ` Swaps that were under way count as done (${leftOut.swapsSettled}).` : '',
   ]
   return { snapshot, description: words.join('') }
 }

@@ -188,6 +188,30 @@ describe.skipIf(CHROMIUM === null)('the frame around every page', { timeout: 300
     await end(controller)
   })
 
+  test('does not scroll the page behind an open dialog', async () => {
+    const controller = await served('behind')
+    const { page, faults } = await open(controller, '/settings')
+    await page.getByRole('heading', { level: 1, name: 'Settings' }).waitFor()
+    await page.setViewportSize({ width: 900, height: 400 })
+    const scrolled = () => page.evaluate<number>('scrollY')
+    const turnWheel = async (): Promise<void> => {
+      await page.mouse.move(880, 380)
+      await page.mouse.wheel(0, 200)
+      // The wheel's effect comes with a later frame.
+      await page.evaluate('new Promise((done) => setTimeout(() => requestAnimationFrame(done), 300))')
+    }
+    await page.keyboard.press('Control+k')
+    await page.getByRole('combobox', { name: 'Find anything' }).waitFor()
+    await turnWheel()
+    expect(await scrolled()).toBe(0)
+    await page.keyboard.press('Escape')
+    await page.getByRole('combobox', { name: 'Find anything' }).waitFor({ state: 'detached' })
+    await turnWheel()
+    await expect.poll(scrolled).toBeGreaterThan(0)
+    expect(faults).toEqual([])
+    await end(controller)
+  })
+
   test('keeps what is typed while the palette is on its way', async () => {
     const controller = await served('slow-palette')
     const { page, faults } = await open(controller, '/tasks')

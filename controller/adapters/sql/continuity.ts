@@ -86,6 +86,12 @@ function compare(name: string, position: StorePosition, mark: FileMark, linkAt: 
   }
 }
 
+function missingEvents(first: number, last: number): string {
+  return first === last
+    ? `1 acknowledged event is missing, ${first}`
+    : `${last - first + 1} acknowledged events are missing, ${first} to ${last}`
+}
+
 /** @returns what the store lacks, as part of a sentence; null: nothing */
 function differenceOf(position: StorePosition, mark: FileMark, linkAt: LinkAt): string | null {
   const since =
@@ -97,8 +103,8 @@ function differenceOf(position: StorePosition, mark: FileMark, linkAt: LinkAt): 
   const missing = mark.eventSeq - position.eventSeq
   if (missing > 0) {
     return (
-      `went back to an earlier state: ${missing} acknowledged events are missing, ` +
-      `${position.eventSeq + 1} to ${mark.eventSeq} (${since}, ${epochs})`
+      `went back to an earlier state: ${missingEvents(position.eventSeq + 1, mark.eventSeq)} ` +
+      `(${since}, ${epochs})`
     )
   }
   const commits = mark.commits - position.commits
