@@ -1,7 +1,8 @@
 /** Parses server-sent events from a response body. */
 import { createParser } from 'eventsource-parser'
+import type { Call } from './call.ts'
 import { ConnectionError, UnexpectedAnswer } from './errors.ts'
-import type { Call, Transport } from './transport.ts'
+import type { Transport } from './transport.ts'
 
 interface StreamEvent {
   readonly event: string

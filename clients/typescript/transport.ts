@@ -1,7 +1,9 @@
 /** One request to the controller: time limit, size limit, typed errors, and retries where they are safe. */
 import type { Duplex } from 'node:stream'
 import { setTimeout as delay } from 'node:timers/promises'
+import { isRepeatable, type Call, type Query } from './call.ts'
 import { ApiError, ConnectionError, UnexpectedAnswer } from './errors.ts'
+import { firstAnswer, patienceMs } from './first-answer.ts'
 import { socketFetch, socketPathIn } from './socket-fetch.ts'
 import { upgraded } from './upgrade.ts'
 
@@ -25,19 +27,10 @@ export interface TransportOptions {
   readonly signal: AbortSignal | null
 }
 
-export type Query = Readonly<Record<string, string | number | boolean | null | undefined>>
-
-export interface Call {
-  readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
-  /** Below /api/v1, with every segment encoded. */
-  readonly path: string
-  readonly query?: Query
-  /** JSON, or bytes, which are sent as they are. */
-  readonly body?: unknown
-  readonly headers?: Readonly<Record<string, string>>
-  /** The request may be carried out twice without harm. Default: true for GET only. */
-  readonly isRepeatable?: boolean
-  readonly signal?: AbortSignal | undefined
+interface Answer {
+  readonly response: Response
+  /** The address that answered. */
+  readonly url: string
 }
 
 /** Node's error codes for a connection that was never established. */
@@ -78,11 +71,9 @@ export class Transport {
    */
   async json<T>(call: Call): Promise<T> {
     for (let attempt = 1; ; attempt++) {
-      const { url } = this
       try {
         return await this.#once<T>(call)
       } catch (error) {
-        if (error instanceof ApiError && error.status === 503) this.#leave(url)
         if (attempt >= this.#options.attempts || !mayTryAgain(error, call)) throw this.#told(error)
         await pause(pauseMs(error, attempt), this.#signalOf(call))
       }
@@ -97,9 +88,9 @@ export class Transport {
     const limit = new AbortController()
     const timer = setTimeout(() => limit.abort(new DOMException('', 'TimeoutError')), TIMEOUT_MS)
     try {
-      const response = await this.#fetch(call, limit.signal)
-      if (!response.ok) throw this.#told(await this.#problemOf(response))
-      return response
+      const answer = await this.#fetch(call, limit.signal)
+      if (!answer.response.ok) throw this.#told(await this.#problemOf(answer))
+      return answer.response
     } finally {
       clearTimeout(timer)
     }
@@ -120,25 +111,29 @@ export class Transport {
   }
 
   async #once<T>(call: Call): Promise<T> {
-    const response = await this.#fetch(call, AbortSignal.timeout(TIMEOUT_MS))
-    if (!response.ok) throw await this.#problemOf(response)
-    return response.status === 204 ? (null as T) : this.#bodyOf<T>(response)
+    const answer = await this.#fetch(call, AbortSignal.timeout(TIMEOUT_MS))
+    if (!answer.response.ok) throw await this.#problemOf(answer)
+    return answer.response.status === 204 ? (null as T) : this.#bodyOf<T>(answer)
   }
 
-  /** Tries each address once while none has received the request. */
-  async #fetch(call: Call, limit: AbortSignal): Promise<Response> {
-    for (let left = this.#options.urls.length - 1; ; left--) {
-      const { url } = this
+  /** Asks the addresses in turn, from the one that answered last (first-answer.ts). */
+  async #fetch(call: Call, limit: AbortSignal): Promise<Answer> {
+    const { urls } = this.#options
+    const inTurn = urls.map((_, turn) => urls[(this.#at + turn) % urls.length] ?? DEFAULT_URL)
+    return firstAnswer(inTurn, patienceMs(call), async (url, other) => {
       try {
-        return await this.#fetchFrom(url, call, limit)
+        const response = await this.#fetchFrom(url, call, AbortSignal.any([limit, other]))
+        if (response.status === 503) this.#leave(url)
+        else if (!other.aborted) this.#at = urls.indexOf(url)
+        return { response, url }
       } catch (error) {
-        if (error instanceof ConnectionError) this.#leave(url)
-        if (!(error instanceof ConnectionError) || !error.isUnsent || left <= 0) throw error
+        if (error instanceof ConnectionError && !other.aborted) this.#leave(url)
+        throw error
       }
-    }
+    })
   }
 
-  async #fetchFrom(url: string, call: Call, limit: AbortSignal): Promise<Response> {
+  async #fetchFrom(url: string, call: Call, signal: AbortSignal): Promise<Response> {
     const path = `/api/v1${call.path}${queryText(call.query)}`
     const headers: Record<string, string> = { accept: 'application/json', ...call.headers }
     if (this.#options.token !== null) headers['authorization'] = `Bearer ${this.#options.token}`
@@ -148,7 +143,7 @@ export class Transport {
       const asked = {
         method: call.method,
         headers,
-        signal: AbortSignal.any([limit, ...this.#signals(call)]),
+        signal: AbortSignal.any([signal, ...this.#signals(call)]),
         ...(call.body === undefined ? {} : { body: encoded(call.body) }),
       }
       const socketPath = socketPathIn(url)
@@ -159,7 +154,7 @@ export class Transport {
       this.#note(response)
       return response
     } catch (error) {
-      throw this.broken(error, call)
+      throw this.broken(error, call, url)
     }
   }
 
@@ -175,29 +170,29 @@ export class Transport {
   }
 
   /** Converts a failure below HTTP to an error of one line. An abort by the caller is returned as it is. */
-  broken(error: unknown, call: Pick<Call, 'signal'>): unknown {
+  broken(error: unknown, call: Pick<Call, 'signal'>, url = this.url): unknown {
     if (this.#signals(call).some((signal) => signal.aborted)) return error
     if (error instanceof ApiError || error instanceof ConnectionError || error instanceof UnexpectedAnswer)
       return error
     if (error instanceof DOMException && error.name === 'TimeoutError') {
-      return new ConnectionError(`${this.url} did not answer within ${TIMEOUT_MS / 1000} s`, false, error)
+      return new ConnectionError(`${url} did not answer within ${TIMEOUT_MS / 1000} s`, false, error)
     }
     const code = codeOf(error)
     return new ConnectionError(
-      `cannot reach the controller at ${this.url}: ${errorText(code, error)}`,
+      `cannot reach the controller at ${url}: ${errorText(code, error)}`,
       UNSENT_CODES.has(code ?? ''),
       error,
     )
   }
 
-  async #bodyOf<T>(response: Response): Promise<T> {
-    const text = await this.#textOf(response)
+  async #bodyOf<T>(answer: Answer): Promise<T> {
+    const text = await this.#textOf(answer)
     try {
       return JSON.parse(text) as T
     } catch (error) {
       throw new UnexpectedAnswer(
-        `${this.url} answered ${response.status} with a body that is not JSON. Is this the address of a ` +
-          'controller?',
+        `${answer.url} answered ${answer.response.status} with a body that is not JSON. Is this the ` +
+          'address of a controller?',
         {
           cause: error,
         },
@@ -205,31 +200,32 @@ export class Transport {
     }
   }
 
-  async #textOf(response: Response): Promise<string> {
+  async #textOf({ response, url }: Answer): Promise<string> {
     const chunks: Uint8Array[] = []
     let size = 0
     try {
       for await (const chunk of response.body ?? []) {
         size += chunk.length
         if (size > MAX_ANSWER_BYTES)
-          throw new UnexpectedAnswer(`the answer of ${this.url} is larger than ${MAX_ANSWER_BYTES} bytes`)
+          throw new UnexpectedAnswer(`the answer of ${url} is larger than ${MAX_ANSWER_BYTES} bytes`)
         chunks.push(chunk)
       }
     } catch (error) {
-      throw this.broken(error, {})
+      throw this.broken(error, {}, url)
     }
     return Buffer.concat(chunks).toString('utf8')
   }
 
-  async #problemOf(response: Response): Promise<Error> {
+  async #problemOf(answer: Answer): Promise<Error> {
+    const { response, url } = answer
     const isProblem = (response.headers.get('content-type') ?? '').startsWith('application/problem+json')
     if (!isProblem) {
       await response.body?.cancel().catch(() => {})
       return new UnexpectedAnswer(
-        `${this.url} answered ${response.status} without a reason. Is this the address of a controller?`,
+        `${url} answered ${response.status} without a reason. Is this the address of a controller?`,
       )
     }
-    const body = await this.#bodyOf<unknown>(response)
+    const body = await this.#bodyOf<unknown>(answer)
     return new ApiError(problemFields(body, response))
   }
 
@@ -263,12 +259,12 @@ export function backoffMs(attempt: number, maxMs = MAX_PAUSE_MS): number {
   return Math.min(maxMs, FIRST_PAUSE_MS * 2 ** Math.min(attempt - 1, 16)) * (0.5 + Math.random() / 2)
 }
 
-function mayTryAgain(error: unknown, { method, isRepeatable = method === 'GET' }: Call): boolean {
-  if (error instanceof ConnectionError) return error.isUnsent || isRepeatable
+function mayTryAgain(error: unknown, call: Call): boolean {
+  if (error instanceof ConnectionError) return error.isUnsent || isRepeatable(call)
   if (!(error instanceof ApiError)) return false
   // These two were not carried out.
   if (error.status === 429 || error.code === 'state_behind') return true
-  return isRepeatable && error.status === 503
+  return isRepeatable(call) && error.status === 503
 }
 
 function pauseMs(error: unknown, attempt: number): number {

@@ -134,7 +134,7 @@ def test_a_thousand_submissions_by_threads_of_one_client_are_a_thousand_tasks(cl
     ids = {task.id for task in tasks}
     assert len(ids) == 1000
     assert {task.id for task in client.tasks("pending", label="set=many")} == ids
-    assert len(client._transport._idle) <= 8
+    assert len(client._transport._addresses[0]._idle) <= 8
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda task: task.cancel(), tasks))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import socket
 import threading
@@ -15,7 +16,8 @@ import pytest
 from conftest import until
 
 from headroom_client import ApiError, Client, ConnectionFailed, UnexpectedAnswer
-from headroom_client.transport import _is_closed
+from headroom_client.address import _is_closed
+from headroom_client.first_answer import patience_seconds
 
 Answer = Callable[[BaseHTTPRequestHandler], None]
 
@@ -107,6 +109,73 @@ def test_the_next_address_is_used_when_no_controller_leads(server: Server) -> No
         assert client.version() == {"version": "1"}
         assert client.url == same
     assert len(server.requests) == 2
+
+
+@contextlib.contextmanager
+def stopped_controller() -> Iterator[Tuple[str, socket.socket]]:
+    """Its host accepts connections, and it never answers."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}", listening
+
+
+def test_the_next_address_is_asked_when_one_accepts_and_never_answers(server: Server) -> None:
+    server.answers = [reply(201, TASK)]
+    with stopped_controller() as (stopped, listening):
+        with Client(f"{stopped},{server.url}", timeout=20, attempts=1, environment={}) as client:
+            assert client.submit(["true"]).id == "t"
+            # It stays at the address that answers.
+            assert client.url == server.url
+            client.submit(["true"])
+        accepted, _ = listening.accept()
+        accepted.close()
+        listening.settimeout(0)
+        with pytest.raises(BlockingIOError):
+            listening.accept()
+    assert len(server.requests) == 2
+
+
+def test_a_stream_is_opened_at_the_next_address_when_one_never_answers(server: Server) -> None:
+    event = b'event: end\ndata: {"why": "ended"}\n\n'
+    server.answers = [reply(200, TASK), reply(200, event, "text/event-stream")]
+    with stopped_controller() as (stopped, _):
+        with Client(f"{stopped},{server.url}", timeout=20, attempts=1, environment={}) as client:
+            task = client.task("t")
+            client._transport._at = 0
+            assert list(task.logs(follow=True)) == []
+
+
+def test_a_late_answer_is_taken_when_the_next_address_never_answers(server: Server) -> None:
+    with stopped_controller() as (stopped, listening):
+
+        def answer_late(handler: BaseHTTPRequestHandler) -> None:
+            # The client has asked the other address too.
+            listening.accept()[0].recv(1)
+            reply(200, {"version": "1"})(handler)
+
+        server.answers = [answer_late]
+        with Client(f"{server.url},{stopped}", timeout=20, attempts=1, environment={}) as client:
+            assert client.version() == {"version": "1"}
+            assert client.url == server.url
+
+
+def test_a_request_that_could_act_twice_is_sent_to_one_address(server: Server) -> None:
+    server.answers = [reply(200, TASK)]
+    with stopped_controller() as (stopped, _):
+        with Client(f"{server.url},{stopped}", timeout=2, attempts=1, environment={}) as client:
+            task = client.task("t")
+            client._transport._at = 1
+            with pytest.raises(ConnectionFailed, match=f"{stopped}: no answer within 2 s"):
+                task.cancel()
+    assert [method for method, _, _ in server.requests] == ["GET"]
+
+
+def test_a_request_that_waits_at_the_controller_or_carries_a_file_is_not_asked_for_twice() -> None:
+    assert patience_seconds({}, None, True) == 1.5
+    assert patience_seconds({"wait": None}, {"name": "t"}, True) == 1.5
+    assert patience_seconds({"wait": "20s"}, None, True) is None
+    assert patience_seconds({"forecast": True}, {}, True) is None
+    assert patience_seconds({}, b"chunk", True) is None
+    assert patience_seconds({}, None, False) is None
 
 
 def test_no_answer_is_of_an_older_state_than_the_one_before(server: Server) -> None:
@@ -229,7 +298,7 @@ def test_an_idle_connection_that_the_controller_closed_is_replaced(server: Serve
     client = Client(server.url, attempts=1, environment={})
     for _ in range(3):
         client.submit(["true"])
-        until("the connection is closed", lambda: all(map(_is_closed, client._transport._idle)))
+        until("the connection is closed", lambda: all(map(_is_closed, client._transport._addresses[0]._idle)))
 
 
 def test_a_short_answer_takes_little_memory(server: Server) -> None:

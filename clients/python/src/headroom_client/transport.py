@@ -1,5 +1,5 @@
-"""HTTP to one controller: kept-alive connections, time limits, typed errors, retries where they are
-safe.
+"""HTTP to the controllers of one cluster: kept-alive connections, time limits, typed errors, retries
+where they are safe.
 """
 
 from __future__ import annotations
@@ -8,23 +8,22 @@ import http.client
 import json
 import random
 import socket
-import ssl
 import threading
 import time
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple
-from urllib.parse import quote, unquote, urlencode, urlsplit
+from typing import Any, Dict, Iterator, Mapping, Optional, Tuple
+from urllib.parse import quote, urlencode
 
+from .address import API, Address
 from .errors import ApiError, ConnectionFailed, HeadroomError, UnexpectedAnswer
+from .first_answer import Answer, Request, first_answer, patience_seconds
 from .settings import Connection
 
-API = "/api/v1"
 MAX_HEAD_BYTES = 16 * 1024
 MAX_ANSWER_BYTES = 64 * 1024 * 1024
 # Python 3.9 allocates as many bytes as a read may return.
 PIECE_BYTES = 64 * 1024
 MAX_PAUSE_SECONDS = 10.0
 FIRST_PAUSE_SECONDS = 0.2
-MAX_IDLE_CONNECTIONS = 8
 MAX_SEQ_DIGITS = 15
 
 Query = Mapping[str, Any]
@@ -35,34 +34,30 @@ class Transport:
 
     def __init__(self, connection: Connection, *, timeout: float, attempts: int) -> None:
         self.connection = connection
-        self._urls = connection.urls
-        self._use(self._urls[0])
+        self._addresses = [Address(url, timeout) for url in connection.urls]
+        self._at = 0  # the address that answered last
         self._token = connection.token
-        self._timeout = timeout
         self._attempts = attempts
-        self._idle: List[http.client.HTTPConnection] = []
         self._lock = threading.Lock()
         # The newest event of any answer: no later answer is of an older state.
         self._event_seq = 0
 
-    def _use(self, url: str) -> None:
-        parts = urlsplit(url)
-        self.url = url
-        self._host = parts.hostname or ""
-        self._port = parts.port
-        self._is_tls = parts.scheme == "https"
-        self._socket_path = unquote(parts.path) if parts.scheme == "unix" else None
-        self._base = API if self._socket_path else f"{parts.path}{API}"
+    @property
+    def url(self) -> str:
+        """The address that answered last."""
+        return self._addresses[self._at].url
 
-    def _leave(self, url: str) -> None:
+    def _use(self, address: Address) -> None:
+        with self._lock:
+            self._at = self._addresses.index(address)
+
+    def _leave(self, address: Address) -> None:
         """Switches to the next address, unless another thread already has."""
         with self._lock:
-            if self.url != url or len(self._urls) == 1:
+            if self._addresses[self._at] is not address:
                 return
-            self._use(self._urls[(self._urls.index(url) + 1) % len(self._urls)])
-            connections, self._idle = self._idle, []
-        for connection in connections:
-            connection.close()
+            self._at = (self._at + 1) % len(self._addresses)
+        address.close()
 
     def json(
         self,
@@ -82,12 +77,10 @@ class Transport:
         """
         repeatable = method == "GET" if is_repeatable is None else is_repeatable
         for attempt in range(1, self._attempts + 1):
-            url = self.url
             try:
-                return self._once(method, path, query or {}, body, headers or {})
+                patience = patience_seconds(query or {}, body, repeatable)
+                return self._once(method, f"{path}{_query_text(query or {})}", body, headers or {}, patience)
             except HeadroomError as error:
-                if isinstance(error, ConnectionFailed) or getattr(error, "status", None) == 503:
-                    self._leave(url)
                 if attempt == self._attempts or not _may_repeat(error, repeatable):
                     self._told(error)
                     raise
@@ -99,15 +92,13 @@ class Transport:
 
         Never retries. Raises as `json` does; a stream that breaks raises ConnectionFailed.
         """
-        connection = self._connect()
+        headers = {**self._headers(), "Accept": "text/event-stream"}
+        request = Request("GET", f"{API}{path}{_query_text(query)}", None, headers)
+        address, connection, answer = self._ask(request, patience_seconds(query, None, True))
         try:
-            headers = {**self._headers(), "Accept": "text/event-stream"}
             try:
-                connection.request("GET", f"{self._base}{path}{_query_text(query)}", None, headers)
-                answer = connection.getresponse()
-                self._note(answer)
                 if answer.status != 200:
-                    self._refused(answer)
+                    self._refused(address, answer)
                 name, data = "", ""
                 for line in iter(answer.readline, b""):
                     field, _, value = line.decode("utf-8").rstrip("\r\n").partition(": ")
@@ -119,7 +110,7 @@ class Transport:
                         yield name, json.loads(data)
                         name, data = "", ""
             except (OSError, http.client.HTTPException) as error:
-                raise self._broken(error, is_unsent=False) from error
+                raise address.broken(error, is_unsent=False) from error
         finally:
             connection.close()
 
@@ -128,17 +119,13 @@ class Transport:
 
         Raises ConnectionFailed or UnexpectedAnswer.
         """
-        connection = self._new_connection()
+        address = self._addresses[self._at]
+        connection = address.new_connection()
         try:
-            connection.connect()
             sock = connection.sock
-            host = (
-                "localhost" if self._socket_path is not None else urlsplit(self.url).netloc.rpartition("@")[2]
-            )
-            target = f"{self._base[: -len(API)]}{path}"
-            head = (
-                f"GET {target} HTTP/1.1\r\nHost: {host}\r\nConnection: Upgrade\r\nUpgrade: {protocol}\r\n\r\n"
-            )
+            target = f"{address.base}{path}"
+            upgrade = f"Connection: Upgrade\r\nUpgrade: {protocol}\r\n"
+            head = f"GET {target} HTTP/1.1\r\nHost: {address.host}\r\n{upgrade}\r\n"
             sock.sendall(head.encode("ascii"))
             answer = b""
             while b"\r\n\r\n" not in answer and len(answer) <= MAX_HEAD_BYTES:
@@ -148,24 +135,23 @@ class Transport:
                 answer += piece
         except OSError as error:
             connection.close()
-            raise self._broken(error, is_unsent=False) from error
+            raise address.broken(error, is_unsent=False) from error
         begin, end, rest = answer.partition(b"\r\n\r\n")
         if not begin.startswith(b"HTTP/1.1 101 ") or not end:
             connection.close()
             raise UnexpectedAnswer(
-                f"{self.url} does not pass HTTP Upgrade. A proxy in front of the controller must allow it."
+                f"{address.url} does not pass HTTP Upgrade. A proxy in front of the controller must allow it."
             )
         return sock, rest
 
     def close(self) -> None:
         """Closes the idle connections."""
-        with self._lock:
-            connections, self._idle = self._idle, []
-        for connection in connections:
-            connection.close()
+        for address in self._addresses:
+            address.close()
 
-    def _once(self, method: str, path: str, query: Query, body: Any, headers: Mapping[str, str]) -> Any:
-        target = f"{self._base}{path}{_query_text(query)}"
+    def _once(
+        self, method: str, path: str, body: Any, headers: Mapping[str, str], patience: Optional[float]
+    ) -> Any:
         sent = {**self._headers(), **headers}
         data = None
         if isinstance(body, bytes):
@@ -174,29 +160,44 @@ class Transport:
         elif body is not None:
             data = json.dumps(body).encode()
             sent["Content-Type"] = "application/json"
-        connection = self._connect()
+        address, connection, answer = self._ask(Request(method, f"{API}{path}", data, sent), patience)
         try:
             try:
-                connection.request(method, target, data, sent)
-                answer = connection.getresponse()
-                self._note(answer)
                 raw = _body_of(answer)
             except (OSError, http.client.HTTPException) as error:
-                raise self._broken(error, is_unsent=False) from error
+                self._leave(address)
+                raise address.broken(error, is_unsent=False) from error
             if len(raw) > MAX_ANSWER_BYTES:
-                raise UnexpectedAnswer(f"The answer of {self.url} is larger than {MAX_ANSWER_BYTES} bytes.")
-            result = self._result_of(answer, raw)
+                raise UnexpectedAnswer(
+                    f"The answer of {address.url} is larger than {MAX_ANSWER_BYTES} bytes."
+                )
+            result = _result_of(address, answer, raw)
         except BaseException as error:
             if isinstance(error, ApiError) and not answer.will_close:
-                self._keep(connection)
+                address.keep(connection)
             else:
                 connection.close()
             raise
         if answer.will_close:
             connection.close()
         else:
-            self._keep(connection)
+            address.keep(connection)
         return result
+
+    def _ask(self, request: Request, patience: Optional[float]) -> Answer:
+        """Asks the addresses in turn, from the one that answered last."""
+        at = self._at
+        in_turn = self._addresses[at:] + self._addresses[:at]
+        try:
+            answer = first_answer(in_turn, patience, request)
+        except ConnectionFailed:
+            self._leave(in_turn[0])
+            raise
+        self._use(answer.address)
+        if answer.response.status == 503:
+            self._leave(answer.address)
+        self._note(answer.response)
+        return answer
 
     def _headers(self) -> Dict[str, str]:
         headers = {"Accept": "application/json"}
@@ -218,107 +219,32 @@ class Transport:
             with self._lock:
                 self._event_seq = 0
 
-    def _refused(self, answer: http.client.HTTPResponse) -> None:
+    def _refused(self, address: Address, answer: http.client.HTTPResponse) -> None:
         try:
-            self._result_of(answer, _body_of(answer))
+            _result_of(address, answer, _body_of(answer))
         except ApiError as error:
             self._told(error)
             raise
 
-    def _connect(self) -> http.client.HTTPConnection:
-        """Returns an idle connection that the controller has not closed, or a new one."""
-        while True:
-            with self._lock:
-                idle = self._idle.pop() if self._idle else None
-            if idle is None:
-                return self._connect_anew()
-            if not _is_closed(idle):
-                return idle
-            idle.close()
 
-    def _connect_anew(self) -> http.client.HTTPConnection:
-        """Tries each address once, starting with the current one."""
-        for left in reversed(range(len(self._urls))):
-            url = self.url
-            connection = self._new_connection()
-            try:
-                connection.connect()
-            except OSError as error:
-                failed = self._broken(error, is_unsent=True)
-                self._leave(url)
-                if left == 0:
-                    raise failed from error
-                continue
-            if self._socket_path is None:
-                connection.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            return connection
-        raise AssertionError("unreachable")
-
-    def _new_connection(self) -> http.client.HTTPConnection:
-        if self._socket_path is not None:
-            return _SocketConnection(self._socket_path, timeout=self._timeout)
-        if not self._is_tls:
-            return http.client.HTTPConnection(self._host, self._port, timeout=self._timeout)
-        context = ssl.create_default_context()
-        return http.client.HTTPSConnection(self._host, self._port, timeout=self._timeout, context=context)
-
-    def _keep(self, connection: http.client.HTTPConnection) -> None:
-        with self._lock:
-            if len(self._idle) < MAX_IDLE_CONNECTIONS:
-                self._idle.append(connection)
-                return
-        connection.close()
-
-    def _broken(self, error: Exception, *, is_unsent: bool) -> ConnectionFailed:
-        if isinstance(error, ConnectionRefusedError):
-            reason = "connection refused. Is the controller running?"
-        elif isinstance(error, FileNotFoundError):
-            reason = "the socket does not exist. Is the server running?"
-        elif isinstance(error, PermissionError):
-            reason = "permission denied. Are you in the group headroom?"
-        elif isinstance(error, socket.timeout):
-            reason = f"no answer within {self._timeout:g} s"
-        elif isinstance(error, socket.gaierror):
-            reason = "host name not found"
-        elif isinstance(error, ssl.SSLError):
-            reason = str(error)
-        elif isinstance(error, (ConnectionError, http.client.HTTPException)):
-            reason = "the connection broke"
-        else:
-            reason = str(error)
-        return ConnectionFailed(f"Cannot reach the controller at {self.url}: {reason}", is_unsent=is_unsent)
-
-    def _result_of(self, answer: http.client.HTTPResponse, raw: bytes) -> Any:
-        if 200 <= answer.status < 300 and not raw:
-            return None
-        kind = answer.headers.get("Content-Type", "")
-        if 200 <= answer.status < 300 or kind.startswith("application/problem+json"):
-            try:
-                body = json.loads(raw)
-            except ValueError as error:
-                raise UnexpectedAnswer(
-                    f"{self.url} answered {answer.status} with a body that is not JSON. "
-                    "Is this the address of a controller?"
-                ) from error
-            if answer.status < 300:
-                return body
-            raise _api_error(answer, body)
-        raise UnexpectedAnswer(
-            f"{self.url} answered {answer.status} without a reason. Is this the address of a controller?"
-        )
-
-
-class _SocketConnection(http.client.HTTPConnection):
-    """HTTP over a Unix socket."""
-
-    def __init__(self, path: str, *, timeout: float) -> None:
-        super().__init__("localhost", timeout=timeout)
-        self._path = path
-
-    def connect(self) -> None:
-        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self.sock.settimeout(self.timeout)
-        self.sock.connect(self._path)
+def _result_of(address: Address, answer: http.client.HTTPResponse, raw: bytes) -> Any:
+    if 200 <= answer.status < 300 and not raw:
+        return None
+    kind = answer.headers.get("Content-Type", "")
+    if 200 <= answer.status < 300 or kind.startswith("application/problem+json"):
+        try:
+            body = json.loads(raw)
+        except ValueError as error:
+            raise UnexpectedAnswer(
+                f"{address.url} answered {answer.status} with a body that is not JSON. "
+                "Is this the address of a controller?"
+            ) from error
+        if answer.status < 300:
+            return body
+        raise _api_error(answer, body)
+    raise UnexpectedAnswer(
+        f"{address.url} answered {answer.status} without a reason. Is this the address of a controller?"
+    )
 
 
 def _body_of(answer: http.client.HTTPResponse) -> bytes:
@@ -341,26 +267,6 @@ def segment(text: str) -> str:
 def backoff_seconds(attempt: int, most: float = MAX_PAUSE_SECONDS) -> float:
     """Doubles with every attempt, with jitter so that clients do not retry at the same time."""
     return min(most, FIRST_PAUSE_SECONDS * 2.0 ** min(attempt - 1, 16)) * (0.5 + random.random() / 2)
-
-
-def _is_closed(connection: http.client.HTTPConnection) -> bool:
-    """Returns True if the other side has closed an idle connection, so that a request on it would
-    fail.
-    """
-    sock = connection.sock
-    if sock is None:
-        return True
-    timeout = sock.gettimeout()
-    try:
-        sock.settimeout(0)
-        # A TLS socket refuses MSG_PEEK; bytes that arrive without a request are of no use either.
-        return len(sock.recv(1)) >= 0
-    except (BlockingIOError, ssl.SSLWantReadError):
-        return False
-    except OSError:
-        return True
-    finally:
-        sock.settimeout(timeout)
 
 
 def _may_repeat(error: HeadroomError, is_repeatable: bool) -> bool:
