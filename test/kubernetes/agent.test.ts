@@ -1,16 +1,19 @@
 /** Two pods take turns on one GPU of a real control plane: the agent is a process, the kubelet a stand-in. */
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import type { OwnerReference, Pod } from '../../operator/contract/kubernetes.ts'
-import { NODE_LABELS, POD_ANNOTATIONS } from '../../operator/contract/names.ts'
-import { DAEMON_SETS, type KubeApi, NODES, PODS } from '../../operator/ports/kube-api.ts'
+import { POD_ANNOTATIONS } from '../../operator/contract/names.ts'
+import { DAEMON_SETS, type KubeApi, PODS } from '../../operator/ports/kube-api.ts'
 import { freePort } from '../support/free-port.ts'
 import { componentAccount, rightsOf, STACK_NAMESPACE } from '../support/kubernetes/account.ts'
-import { callerCertificates, startAdmissionOn, startOperatorOn } from '../support/kubernetes/components.ts'
+import {
+  agentArguments,
+  callerCertificates,
+  startAdmissionOn,
+  startOperatorOn,
+} from '../support/kubernetes/components.ts'
 import { ControlPlane, whyNoControlPlane } from '../support/kubernetes/control-plane.ts'
 import { FakeKubelet } from '../support/kubernetes/fake-kubelet.ts'
+import { addReadyNode } from '../support/kubernetes/nodes.ts'
 import { aClusterPolicy, aPod } from '../support/kubernetes/objects.ts'
 import { type RunningCommand, startHeadroom } from '../support/running-command.ts'
 
@@ -18,7 +21,6 @@ const WAIT = { timeout: 90_000, interval: 100 }
 const INVENTORY = { gpus: [{ model: 'X', vram_mib: 24_576 }], host_swap_mib: 65_536 }
 
 describe.skipIf(whyNoControlPlane('kube-scheduler') !== null)('With an agent', () => {
-  const folder = mkdtempSync(join(tmpdir(), 'headroom-agent-'))
   let plane: ControlPlane
   let api: KubeApi
   let kubelet: FakeKubelet
@@ -39,15 +41,12 @@ describe.skipIf(whyNoControlPlane('kube-scheduler') !== null)('With an agent', (
         await plane.kubectl(['delete', 'pod', name, '--grace-period=0', '--force'])
       },
     })
-    const amounts = { cpu: '8', memory: '64Gi', pods: '110' }
-    const labels = { [NODE_LABELS.enabled]: 'true' }
-    await api.create(NODES, { metadata: { name: 'one', labels } })
-    const conditions = [{ type: 'Ready', status: 'True', reason: 'Test', message: '' }]
-    const body = { status: { capacity: amounts, allocatable: amounts, conditions } }
-    await api.patch(NODES, { name: 'one' }, { type: 'merge', body }, { subresource: 'status' })
-    await api.patch(NODES, { name: 'one' }, { type: 'merge', body: { spec: { taints: null } } })
-    options = await agentOptions(agents)
-    agent = startHeadroom(['operator', 'agent', ...options])
+    await addReadyNode(api, { name: 'one' })
+    options = await agentArguments(plane, {
+      ...{ node: 'one', inventory: INVENTORY, cgroups: kubelet.cgroups, operatorPort: Number(agents) },
+      adminPort: 0,
+    })
+    agent = startHeadroom(options)
     await agent.says(/Headroom agent of node one is running/)
     const policy = aClusterPolicy(100)
     await plane.kubectl(
@@ -61,42 +60,8 @@ describe.skipIf(whyNoControlPlane('kube-scheduler') !== null)('With an agent', (
   afterAll(async () => {
     await kubelet.stop()
     await plane.stop()
-    rmSync(folder, { recursive: true })
   })
 
-  /** The kubelet binds the token to the pod of the agent; its node is in it as well. */
-  async function agentOptions(port: string): Promise<readonly string[]> {
-    await plane.kubectl(['create', 'serviceaccount', 'headroom-agent', '--namespace', STACK_NAMESPACE])
-    const certificates = await callerCertificates(plane, 'headroom-agent')
-    for (const name of ['ca.crt', 'tls.crt', 'tls.key'])
-      writeFileSync(join(folder, name), Buffer.from(certificates[name] ?? '', 'base64'), { mode: 0o600 })
-    writeFileSync(join(folder, 'inventory.yaml'), JSON.stringify(INVENTORY))
-    const made = [
-      'create',
-      'token',
-      'headroom-agent',
-      '--namespace',
-      STACK_NAMESPACE,
-      '--audience',
-      'headroom',
-    ]
-    const bound = ['--bound-object-kind', 'Node', '--bound-object-name', 'one']
-    writeFileSync(join(folder, 'token'), await plane.kubectl([...made, ...bound]), { mode: 0o600 })
-    return [
-      ...[
-        '--token',
-        join(folder, 'token'),
-        '--node',
-        'one',
-        '--operator',
-        `localhost:${port}`,
-        '--certificates',
-        folder,
-      ],
-      ...['--state', join(folder, 'state'), '--cgroups', kubelet.cgroups, '--admin', '127.0.0.1:0'],
-      ...['--device', 'process', '--inventory', join(folder, 'inventory.yaml'), '--idle-after', '1s'],
-    ]
-  }
   async function addPod(name: string, ownerReferences: readonly OwnerReference[] = []): Promise<void> {
     const pod = aPod({ [POD_ANNOTATIONS.podVram]: '20Gi' })
     await api.create(PODS, { ...pod, metadata: { ...pod.metadata, name, ownerReferences } })
@@ -129,7 +94,7 @@ describe.skipIf(whyNoControlPlane('kube-scheduler') !== null)('With an agent', (
   /** As the chart makes it; no controller acts on it. */
   async function addDaemonSet(): Promise<void> {
     const labels = { 'app.kubernetes.io/name': 'headroom', 'app.kubernetes.io/component': 'agent' }
-    const containers = [{ name: 'agent', image: 'x', args: ['operator', 'agent', ...options] }]
+    const containers = [{ name: 'agent', image: 'x', args: options }]
     const template = { metadata: { labels }, spec: { containers } }
     const metadata = { name: 'headroom-agent', namespace: STACK_NAMESPACE }
     await api.create(DAEMON_SETS, { metadata, spec: { selector: { matchLabels: labels }, template } })

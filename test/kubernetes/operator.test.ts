@@ -12,15 +12,15 @@ import {
   CLASS_LABEL,
   GROUP_LABEL,
   NODE_GPUS,
-  NODE_LABELS,
   POD_ANNOTATIONS,
 } from '../../operator/contract/names.ts'
 import { GPU_NODE, type GPUNodeStatus } from '../../operator/contract/policies.ts'
-import { type KubeApi, NODES, ownResource, PODS } from '../../operator/ports/kube-api.ts'
+import { type KubeApi, ownResource, PODS } from '../../operator/ports/kube-api.ts'
 import { freePort } from '../support/free-port.ts'
 import { rightsOf } from '../support/kubernetes/account.ts'
 import { callerCertificates, startAdmissionOn, startOperatorOn } from '../support/kubernetes/components.ts'
 import { ControlPlane, whyNoControlPlane } from '../support/kubernetes/control-plane.ts'
+import { addReadyNode } from '../support/kubernetes/nodes.ts'
 import { aClusterPolicy, aPod } from '../support/kubernetes/objects.ts'
 import { kubectlHeadroom } from '../support/kubernetes/plugin.ts'
 import type { RunningCommand } from '../support/running-command.ts'
@@ -46,16 +46,8 @@ describe.skipIf(whyNoControlPlane('kube-scheduler') !== null)('With the schedule
   /** @param gib of each GPU */
   async function addNode(name: string, cpus: number, ...gib: readonly number[]): Promise<void> {
     const gpus = gib.map((size, index) => ({ uuid: `${name}-GPU-${index}`, vram_mib: size * 1024 }))
-    const labels = { [NODE_LABELS.enabled]: 'true', test: name }
-    await api.create(NODES, {
-      metadata: { name, labels, annotations: { [NODE_GPUS]: JSON.stringify(gpus) } },
-    })
-    const amounts = { cpu: String(cpus), memory: '64Gi', pods: '110' }
-    const conditions = [{ type: 'Ready', status: 'True', reason: 'Test', message: '' }]
-    const status = { capacity: amounts, allocatable: amounts, conditions }
-    await api.patch(NODES, { name }, { type: 'merge', body: { status } }, { subresource: 'status' })
-    // No controller sees that the node is ready.
-    await api.patch(NODES, { name }, { type: 'merge', body: { spec: { taints: null } } })
+    const annotations = { [NODE_GPUS]: JSON.stringify(gpus) }
+    await addReadyNode(api, { name, cpus, labels: { test: name }, annotations })
   }
   /** @param pod its name, or `namespace/name` */
   const keyOf = (pod: string) => {

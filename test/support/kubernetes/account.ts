@@ -42,7 +42,7 @@ export async function componentAccount(plane: ControlPlane, name: string): Promi
     { ...rbac, kind: 'ClusterRole', metadata: everywhere, rules: roles.cluster },
     { ...rbac, kind: 'ClusterRoleBinding', metadata: everywhere, subjects, roleRef: roleRef('ClusterRole') },
   ]
-  await plane.kubectl(['apply', '-f', '-'], JSON.stringify({ apiVersion: 'v1', kind: 'List', items }))
+  await plane.apply(items)
   const token = await plane.kubectl(['create', 'token', account, '-n', STACK_NAMESPACE])
   const config = JSON.parse(readFileSync(plane.kubeconfig, 'utf8')) as { users: object[] }
   const file = join(plane.folder, `${account}.kubeconfig`)

@@ -2,8 +2,9 @@
  * A real etcd and kube-apiserver on free ports of the loopback interface, with RBAC, certificates of their
  * own and the resources of the operator stack. `make kubernetes-tools` builds the programs.
  */
-import { execFile, execFileSync, spawn, type ChildProcess } from 'node:child_process'
+import { execFile, execFileSync } from 'node:child_process'
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { request } from 'node:https'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -12,10 +13,13 @@ import { kubeconfigConnection } from '../../../operator/adapters/kube-connection
 import { CRD_FOLDER } from '../../../tools/reference/custom-resources.ts'
 import { afterEachFile } from '../endings.ts'
 import { freePort } from '../free-port.ts'
+import { type Environment, Member } from '../live-cluster.ts'
 
 export const TOOLS = join(import.meta.dirname, '../../../.tools')
 const SCHEDULER_CONFIG = join(import.meta.dirname, '../../../deploy/helm/headroom/files/scheduler.yaml')
 const START_WITHIN_MS = 120_000
+/** Characters of each program's output in an error. */
+const OUTPUT_SHOWN = 2_000
 const PROGRAMS = ['etcd', 'kube-apiserver', 'kubectl']
 
 /** Null when the programs exist; otherwise the reason to skip what needs them. */
@@ -42,36 +46,39 @@ afterEachFile(async () => {
   await Promise.all([...open].map((plane) => plane.stop()))
 })
 
+export interface ControlPlaneOptions {
+  /** etcd keeps every version of every object, as JSON: the history of the cluster can be read afterwards. */
+  readonly keepsHistory?: boolean
+}
+
+const HISTORY = ['--storage-media-type=application/json', '--etcd-compaction-interval=0']
+
 export class ControlPlane {
   readonly folder: string
   readonly server: string
-  readonly #children: ChildProcess[] = []
+  readonly etcdUrl: string
+  readonly etcd: Member
+  readonly apiServer: Member
+  readonly #members: Member[] = []
   readonly #clients: KubeClient[] = []
-  #output = ''
 
-  private constructor(folder: string, server: string) {
+  private constructor(
+    folder: string,
+    ports: Readonly<Record<'etcd' | 'peer' | 'api', number>>,
+    more: string[],
+  ) {
     this.folder = folder
-    this.server = server
-  }
-
-  /** Returns once it is ready and serves the operator's resources. */
-  static async start(): Promise<ControlPlane> {
-    const folder = mkdtempSync(join(tmpdir(), 'headroom-kubernetes-'))
-    const [etcd, peer, port] = [await freePort(), await freePort(), await freePort()]
-    const plane = new ControlPlane(folder, `https://127.0.0.1:${port}`)
-    open.add(plane)
-    makeKeys(folder)
-    writeFileSync(join(folder, 'audit-policy'), JSON.stringify(AUDIT_POLICY))
-    const etcdUrl = `http://127.0.0.1:${etcd}`
-    plane.#spawn('etcd', [
+    this.server = `https://127.0.0.1:${ports.api}`
+    const etcdUrl = (this.etcdUrl = `http://127.0.0.1:${ports.etcd}`)
+    const peerUrl = `http://127.0.0.1:${ports.peer}`
+    this.etcd = this.#member('etcd', [
       ...[`--data-dir=${join(folder, 'etcd')}`, '--unsafe-no-fsync', '--log-level=error'],
       ...[`--listen-client-urls=${etcdUrl}`, `--advertise-client-urls=${etcdUrl}`],
-      ...[`--listen-peer-urls=http://127.0.0.1:${peer}`],
-      `--initial-advertise-peer-urls=http://127.0.0.1:${peer}`,
-      `--initial-cluster=default=http://127.0.0.1:${peer}`,
+      ...[`--listen-peer-urls=${peerUrl}`, `--initial-advertise-peer-urls=${peerUrl}`],
+      `--initial-cluster=default=${peerUrl}`,
     ])
-    plane.#spawn('kube-apiserver', [
-      ...[`--etcd-servers=${etcdUrl}`, `--secure-port=${port}`, '--bind-address=127.0.0.1'],
+    this.apiServer = this.#member('kube-apiserver', [
+      ...[`--etcd-servers=${etcdUrl}`, `--secure-port=${ports.api}`, '--bind-address=127.0.0.1'],
       ...[`--cert-dir=${folder}`, '--service-cluster-ip-range=10.0.0.0/24', '--allow-privileged=true'],
       ...[`--tls-cert-file=${join(folder, 'server.pem')}`],
       `--tls-private-key-file=${join(folder, 'server.key')}`,
@@ -80,13 +87,35 @@ export class ControlPlane {
       `--service-account-signing-key-file=${join(folder, 'account.key')}`,
       '--service-account-issuer=https://kubernetes.default.svc',
       '--authorization-mode=RBAC',
-      ...[`--audit-log-path=${plane.auditLog}`, `--audit-policy-file=${join(folder, 'audit-policy')}`],
+      ...[`--audit-log-path=${this.auditLog}`, `--audit-policy-file=${join(folder, 'audit-policy')}`],
       // No controller creates the accounts that pods would get.
-      '--disable-admission-plugins=ServiceAccount',
+      ...['--disable-admission-plugins=ServiceAccount', ...more],
     ])
+  }
+
+  /** Returns once it is ready and serves the operator's resources. */
+  static async start({ keepsHistory = false }: ControlPlaneOptions = {}): Promise<ControlPlane> {
+    const folder = mkdtempSync(join(tmpdir(), 'headroom-kubernetes-'))
+    const ports = { etcd: await freePort(), peer: await freePort(), api: await freePort() }
+    const plane = new ControlPlane(folder, ports, keepsHistory ? HISTORY : [])
+    open.add(plane)
+    makeKeys(folder)
+    writeFileSync(join(folder, 'audit-policy'), JSON.stringify(AUDIT_POLICY))
     writeFileSync(plane.kubeconfig, kubeconfigText(folder, plane.server))
+    await plane.etcd.start(() => true)
+    await plane.startApiServer()
     await plane.#untilReady()
     return plane
+  }
+
+  /** Resolves once it is ready, also after it has been killed. */
+  startApiServer(): Promise<void> {
+    return this.apiServer.start(() =>
+      this.kubectl(['get', '--raw', '/readyz']).then(
+        () => true,
+        () => false,
+      ),
+    )
   }
 
   get auditLog(): string {
@@ -121,46 +150,100 @@ export class ControlPlane {
     })
   }
 
-  /** The official scheduler with the configuration of the chart, and this extender. */
-  async startScheduler(extenderPort: number, certificates: Readonly<Record<string, string>>): Promise<void> {
+  async apply(items: readonly object[]): Promise<void> {
+    await this.kubectl(['apply', '-f', '-'], JSON.stringify({ apiVersion: 'v1', kind: 'List', items }))
+  }
+
+  /**
+   * The official scheduler with the configuration of the chart, and this extender.
+   * @param replicas more than one elect a leader among them
+   */
+  async startScheduler(
+    extenderPort: number,
+    certificates: Readonly<Record<string, string>>,
+    replicas = 1,
+  ): Promise<readonly Member[]> {
     for (const [name, base64] of Object.entries(certificates))
       writeFileSync(join(this.folder, `scheduler-${name}`), Buffer.from(base64, 'base64'))
     const config = readFileSync(SCHEDULER_CONFIG, 'utf8')
-      .replace('leaderElect: true', 'leaderElect: false')
+      .replace('leaderElect: true', `leaderElect: ${replicas > 1}`)
       .replace('https://headroom-extender.NAMESPACE.svc', `https://localhost:${extenderPort}`)
       .replaceAll('/etc/headroom/certificates/', join(this.folder, 'scheduler-'))
       .replaceAll('NAMESPACE', 'default')
     const file = join(this.folder, 'scheduler.yaml')
     writeFileSync(file, `${config}clientConnection:\n  kubeconfig: ${this.kubeconfig}\n`)
-    const port = await freePort()
-    this.#spawn('kube-scheduler', [
-      ...[`--config=${file}`, `--secure-port=${port}`, '--bind-address=127.0.0.1'],
-      ...[`--authentication-kubeconfig=${this.kubeconfig}`, `--authorization-kubeconfig=${this.kubeconfig}`],
-      `--cert-dir=${this.folder}`,
+    return Promise.all(
+      Array.from({ length: replicas }, () => this.#startClient('kube-scheduler', [`--config=${file}`])),
+    )
+  }
+
+  /** The scheduler of pods that name no other one. */
+  startDefaultScheduler(): Promise<Member> {
+    return this.#startClient('kube-scheduler', [`--kubeconfig=${this.kubeconfig}`, '--leader-elect=false'])
+  }
+
+  /** It runs Jobs and Deployments, removes what has no owner, and taints nodes that are silent. */
+  startControllerManager(): Promise<Member> {
+    return this.#startClient('kube-controller-manager', [
+      ...[`--kubeconfig=${this.kubeconfig}`, '--leader-elect=false', '--use-service-account-credentials'],
+      `--service-account-private-key-file=${join(this.folder, 'account.key')}`,
+      `--root-ca-file=${join(this.folder, 'ca.pem')}`,
     ])
+  }
+
+  /** One program that calls the API server. */
+  async #startClient(program: string, args: readonly string[]): Promise<Member> {
+    const member = this.#member(program, [
+      ...[`--secure-port=${await freePort()}`, '--bind-address=127.0.0.1', `--cert-dir=${this.folder}`],
+      ...[`--authentication-kubeconfig=${this.kubeconfig}`, `--authorization-kubeconfig=${this.kubeconfig}`],
+      ...args,
+    ])
+    await member.start(() => true)
+    return member
+  }
+
+  /** A request as an administrator. Resolves with the answer; rejects unless its code is 2xx. */
+  raw(method: string, path: string, body: object = {}): Promise<string> {
+    const read = (name: string): string => readFileSync(join(this.folder, name), 'utf8')
+    const identity = { ca: read('ca.pem'), cert: read('admin.pem'), key: read('admin.key') }
+    const headers = { 'content-type': 'application/json' }
+    return new Promise((resolve, reject) => {
+      const sent = request(new URL(path, this.server), { method, headers, ...identity }, (answer) => {
+        let text = ''
+        answer.on('data', (chunk: Buffer) => (text += chunk.toString()))
+        answer.on('error', reject)
+        answer.on('end', () => {
+          const code = answer.statusCode ?? 0
+          if (code >= 200 && code < 300) resolve(text)
+          else reject(new Error(`${method} ${path}: ${code} ${text}`))
+        })
+      })
+      sent.on('error', reject)
+      sent.end(JSON.stringify(body))
+    })
   }
 
   /** The last lines of its programs. */
   get output(): string {
-    return this.#output
+    return this.#members.map(({ output }) => output.slice(-OUTPUT_SHOWN)).join('')
   }
 
   async stop(): Promise<void> {
     open.delete(this)
     for (const client of this.#clients) client.close()
-    for (const child of this.#children.toReversed()) {
-      const ended = new Promise((resolve) => child.once('exit', resolve))
-      if (child.exitCode === null && child.signalCode === null && child.kill('SIGKILL')) await ended
-    }
+    for (const member of this.#members.toReversed()) await member.end()
     rmSync(this.folder, { recursive: true, force: true, maxRetries: 5 })
   }
 
-  #spawn(program: string, args: readonly string[]): void {
-    const child = spawn(join(TOOLS, program), args, { stdio: ['ignore', 'ignore', 'pipe'] })
-    child.stderr.on('data', (text: Buffer) => {
-      this.#output = `${this.#output}${text.toString()}`.slice(-4_000)
-    })
-    this.#children.push(child)
+  /** A process of this control plane: it ends with it. */
+  addMember(name: string, command: readonly string[], env: Environment = {}): Member {
+    const member = new Member(name, command, env)
+    this.#members.push(member)
+    return member
+  }
+
+  #member(program: string, args: readonly string[]): Member {
+    return this.addMember(program, [join(TOOLS, program), ...args])
   }
 
   async #untilReady(): Promise<void> {
@@ -172,12 +255,11 @@ export class ControlPlane {
           return
         } catch (error) {
           if (Date.now() > until)
-            throw new Error(`the API server is not ready: ${this.#output}`, { cause: error })
+            throw new Error(`the API server is not ready: ${this.output}`, { cause: error })
           await delay(200)
         }
       }
     }
-    await untilDone(['get', '--raw', '/readyz'])
     await untilDone(['get', 'namespace', 'default'])
     await this.kubectl(['apply', '-f', CRD_FOLDER])
     await this.kubectl(['wait', '--for=condition=Established', '--timeout=60s', '-f', CRD_FOLDER])

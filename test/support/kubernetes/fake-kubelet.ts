@@ -19,8 +19,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { pidsIn } from '../../../gpu-server/guard/process-table.ts'
-import type { Pod } from '../../../operator/contract/kubernetes.ts'
+import type { EnvVar, Pod } from '../../../operator/contract/kubernetes.ts'
 import { type KubeApi, PODS } from '../../../operator/ports/kube-api.ts'
+import { killed } from '../live-cluster.ts'
 
 const PROGRAM = `
 trap 'echo term >> "$1.term"; exit 0' TERM
@@ -32,16 +33,25 @@ const HIERARCHIES = ['/sys/fs/cgroup', '/sys/fs/cgroup/pids']
 export interface FakeKubeletOptions {
   readonly api: KubeApi
   readonly node: string
+  /** All pods of the cluster. Absent: they are listed. */
+  readonly pods?: () => Iterable<Pod>
   /** Once its process has ended. */
   readonly remove: (pod: Pod) => Promise<void>
 }
 
 interface RunningPod {
   readonly child: ChildProcess
+  /** Of its container. */
+  readonly id: string
   readonly folder: string
   isEnded: boolean
-  isTold: boolean
+  /** The pod is deleted: its process got SIGTERM. */
+  toldAt: number | null
+  /** What the status of the pod says. */
+  phase: 'Running' | 'Succeeded' | 'Failed' | null
 }
+
+const LOOK_EVERY_MS = 20
 
 export class FakeKubelet {
   /** For the agent. */
@@ -95,41 +105,76 @@ export class FakeKubelet {
   }
 
   async #run(): Promise<void> {
-    while (!this.#isStopped) {
-      const { items } = await this.#options.api.list(PODS)
-      for (const pod of items as unknown as readonly Pod[])
-        if (pod.spec.nodeName === this.#options.node) await this.#look(pod)
-      await delay(20)
+    const { api, node, pods } = this.#options
+    for (; !this.#isStopped; await delay(LOOK_EVERY_MS)) {
+      try {
+        const all =
+          pods === undefined ? ((await api.list(PODS)).items as unknown as readonly Pod[]) : [...pods()]
+        const own = all.filter(({ spec }) => spec.nodeName === node)
+        for (const pod of own) await this.#look(pod)
+        const known = new Set(own.map(({ metadata }) => metadata.uid))
+        // It was deleted without waiting for its end.
+        for (const [uid, { child, isEnded }] of this.#running)
+          if (!known.has(uid) && !isEnded) child.kill('SIGKILL')
+      } catch {
+        // The API server is away, or another one has changed the pod: the next look finds it as it is.
+      }
     }
   }
 
   async #look(pod: Pod): Promise<void> {
-    const { uid = '', namespace = '', name = '', deletionTimestamp } = pod.metadata
-    const running = this.#running.get(uid)
-    if (running === undefined && deletionTimestamp === undefined) {
-      const id = this.#start(uid, name, pod.spec.containers[0]?.command)
-      const started = { name: 'main', containerID: `containerd://${id}`, state: { running: {} } }
-      const status = { phase: 'Running', containerStatuses: [started] }
-      const key = { namespace, name }
-      await this.#options.api.patch(PODS, key, { type: 'merge', body: { status } }, { subresource: 'status' })
-    } else if (running !== undefined && deletionTimestamp !== undefined) {
-      if (!running.isTold) running.isTold = running.child.kill('SIGTERM')
-      if (running.isEnded) await this.#options.remove(pod)
-    }
+    const { uid = '', deletionTimestamp } = pod.metadata
+    const running = this.#running.get(uid) ?? null
+    if (deletionTimestamp === undefined) return this.#report(pod, running ?? this.#start(pod))
+    if (running === null || running.isEnded) return this.#options.remove(pod)
+    if (running.toldAt === null) running.child.kill('SIGTERM')
+    running.toldAt ??= performance.now()
+    const { terminationGracePeriodSeconds: graceSeconds = 30 } = pod.spec
+    if (performance.now() - running.toldAt > graceSeconds * 1000) running.child.kill('SIGKILL')
   }
 
-  #start(uid: string, name: string, command?: readonly string[]): string {
+  async #report({ metadata, spec, status: before }: Pod, running: RunningPod | null): Promise<void> {
+    if (running === null) return
+    const { exitCode } = running.child
+    const phase = !running.isEnded ? 'Running' : exitCode === 0 ? 'Succeeded' : 'Failed'
+    if (running.phase === phase) return
+    const state = phase === 'Running' ? { running: {} } : { terminated: { exitCode: exitCode ?? 137 } }
+    const container = {
+      ...{ name: spec.containers[0]?.name ?? 'main', containerID: `containerd://${running.id}`, state },
+      ...{ image: spec.containers[0]?.image ?? '', imageID: '', ready: phase === 'Running', restartCount: 0 },
+    }
+    const ready = { type: 'Ready', status: phase === 'Running' ? 'True' : 'False' }
+    const conditions = [...(before?.conditions ?? []).filter(({ type }) => type !== 'Ready'), ready]
+    const status = { phase, conditions, containerStatuses: [container] }
+    const { namespace = '', name = '' } = metadata
+    const body = { metadata: { uid: metadata.uid }, status }
+    const key = { namespace, name }
+    await this.#options.api.patch(PODS, key, { type: 'merge', body }, { subresource: 'status' })
+    running.phase = phase
+  }
+
+  /** Null: it is over already. */
+  #start({ metadata, spec, status }: Pod): RunningPod | null {
+    if (status?.phase === 'Succeeded' || status?.phase === 'Failed') return null
+    const { uid = '', name = '' } = metadata
+    const [container] = spec.containers
     const id = Buffer.from(`${uid}${name}`).toString('hex').padEnd(64, '0').slice(-64)
     const folder = join(this.cgroups, `kubepods-pod${uid}.slice`, `cri-containerd-${id}.scope`)
     mkdirSync(folder, { recursive: true })
-    const file = join(this.#files, name)
-    const [program = '', ...args] = command ?? ['sh', '-c', PROGRAM, 'pod', file]
-    const child = spawn(program, args, { stdio: 'ignore' })
+    const [program = '', ...args] = container?.command ?? [
+      'sh',
+      '-c',
+      PROGRAM,
+      'pod',
+      join(this.#files, name),
+    ]
+    const env = { PATH: process.env['PATH'] ?? '', ...environmentOf(metadata, container?.env ?? []) }
+    const child = spawn(program, args, { stdio: 'ignore', env })
     appendFileSync(join(folder, 'cgroup.procs'), `${child.pid}\n`)
-    const running: RunningPod = { child, folder, isEnded: false, isTold: false }
+    const running: RunningPod = { child, id, folder, isEnded: false, toldAt: null, phase: null }
     child.once('exit', () => (running.isEnded = true))
     this.#running.set(uid, running)
-    return id
+    return running
   }
 
   /** False: a process has not left yet. */
@@ -146,12 +191,23 @@ export class FakeKubelet {
   }
 }
 
-function killed(pid: number): void {
-  try {
-    process.kill(pid, 'SIGKILL')
-  } catch {
-    // It has ended.
+/** Variables with a value, or with a field of the metadata, as a kubelet resolves them. */
+function environmentOf(
+  { annotations = {}, name = '', namespace = '', uid = '' }: Pod['metadata'],
+  variables: readonly EnvVar[],
+): Record<string, string> {
+  const fields: Readonly<Record<string, string>> = {
+    ...{ 'metadata.name': name, 'metadata.namespace': namespace, 'metadata.uid': uid },
+    ...Object.fromEntries(
+      Object.entries(annotations).map(([key, value]) => [`metadata.annotations['${key}']`, value]),
+    ),
   }
+  return Object.fromEntries(
+    variables.map((each) => [
+      each.name,
+      each.value ?? fields[each.valueFrom?.fieldRef?.fieldPath ?? ''] ?? '',
+    ]),
+  )
 }
 
 /** Null: not on this machine. */
