@@ -64,6 +64,8 @@ const BIND_AGAIN_WITHIN_MS = 10_000
 /** A start that failed for a passing reason is not repeated at once. */
 const PAUSE_MS = 2_000
 const BIND_TRIES = 4
+/** Of one pod: its condition is at most a few tries behind. */
+const MAX_REFUSALS = 4
 const CONSTRAINTS: StartRefused = { cause: 'task', code: 'node_constraints' }
 const ABANDONED = 'abandoned'
 const PASSING = (code: string): StartRefused => ({ cause: 'passing', code })
@@ -77,8 +79,11 @@ export type Bindings = Pick<
 export class PodBindings implements Bindings {
   readonly #options: PodBindingsOptions
   readonly #ways = new Map<string, Way>()
-  /** Pods to which `filter` has refused all nodes: the scheduler will say so in the condition of the pod. */
-  readonly #answered = new Set<string>()
+  /**
+   * Why `filter` last refused all nodes, by pod. The scheduler writes it into the condition of the pod, which
+   * may arrive after a later answer.
+   */
+  readonly #refusals = new Map<string, readonly string[]>()
   #touched = 0
 
   constructor(options: PodBindingsOptions) {
@@ -108,7 +113,7 @@ export class PodBindings implements Bindings {
     const said = this.#schedulerSaid(podUid)
     if (way === undefined || way.isBinding || said === null || said === way.said) return
     way.said = said
-    if (this.#answered.delete(podUid)) return
+    if (this.#refusals.get(podUid)?.some((why) => said.includes(why)) === true) return
     this.#end(way, { error: `the scheduler found no node: ${said}`, refused: CONSTRAINTS })
   }
 
@@ -124,18 +129,14 @@ export class PodBindings implements Bindings {
 
   filter(podUid: string, candidates: readonly string[]): FilterAnswer {
     const way = this.#ways.get(podUid)
-    this.#answered.add(podUid)
-    if (way === undefined) return refusal(candidates, this.#options.whyWaiting(podUid))
+    if (way === undefined) return this.#refused(podUid, candidates, this.#options.whyWaiting(podUid))
     const { nodeName } = way
     const others = candidates.filter((name) => name !== nodeName)
     const why = `VRAM is reserved on ${nodeName}`
-    if (others.length < candidates.length) {
-      this.#answered.delete(podUid)
-      return { ...refusal(others, why), nodeNames: [nodeName] }
-    }
+    if (others.length < candidates.length) return { ...refusal(others, why), nodeNames: [nodeName] }
     const error = `the scheduler does not propose ${nodeName}`
     if (!way.isBinding) this.#end(way, { error, refused: CONSTRAINTS })
-    return refusal(candidates, `${why}, which is not among the candidates`)
+    return this.#refused(podUid, candidates, `${why}, which is not among the candidates`)
   }
 
   /** Resolves with null once the pod is bound, or with the reason. */
@@ -152,7 +153,7 @@ export class PodBindings implements Bindings {
   }
 
   forget(podUid: string): void {
-    this.#answered.delete(podUid)
+    this.#refusals.delete(podUid)
   }
 
   /** Gives up the claim of a pod that is not bound. Resolves with the pod; null: it is gone. */
@@ -258,6 +259,12 @@ export class PodBindings implements Bindings {
       if (error instanceof KubeError && error.code === NOT_FOUND) return null
       throw error
     }
+  }
+
+  #refused(podUid: string, candidates: readonly string[], why: string): FilterAnswer {
+    const others = (this.#refusals.get(podUid) ?? []).filter((other) => other !== why)
+    this.#refusals.set(podUid, [...others, why].slice(-MAX_REFUSALS))
+    return refusal(candidates, why)
   }
 
   #end(way: Way, bound: Bound): void {

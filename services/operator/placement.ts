@@ -214,10 +214,10 @@ export class Placement {
       commands.putConfig(config, BY, () => {})
   }
 
-  /** Pods that no node could start for other reasons than VRAM are tried again after a change. */
-  tryRefusedAgain(): void {
+  /** Pods that no node could start for other reasons than VRAM are tried again after a change, or anyway. */
+  tryRefusedAgain(isAnyway: boolean): void {
     const { views, commands } = this.controller
-    if (!this.#hasChanged) return
+    if (!this.#hasChanged && !isAnyway) return
     this.#hasChanged = false
     for (const task of views.openTasks())
       if (task.placement === null && task.trouble.refusals.length > 0)

@@ -28,6 +28,8 @@ const PODS_EVERY_MS: DurationMs = 1_000
 /** Nodes, policies and claims of every nth round. */
 const NODES_EVERY_ROUNDS = 10
 const REFUSED_EVERY_ROUNDS = 30
+/** Also without a change: pods of others, which are not seen, may have freed CPU or memory. */
+const REFUSED_ALL_EVERY_ROUNDS = 300
 /** Conditions of one round. */
 const MAX_WRITES = 100
 
@@ -88,7 +90,8 @@ export class Reports {
     this.#round += 1
     this.#placement.settle()
     await this.#writePods()
-    if (this.#round % REFUSED_EVERY_ROUNDS === 0) this.#placement.tryRefusedAgain()
+    if (this.#round % REFUSED_EVERY_ROUNDS === 0)
+      this.#placement.tryRefusedAgain(this.#round % REFUSED_ALL_EVERY_ROUNDS === 0)
     if (!this.#areNodesDue && this.#round % NODES_EVERY_ROUNDS !== 0) return
     this.#areNodesDue = false
     const now = wholeSeconds(new Date(this.#placement.clock.now()))

@@ -1,0 +1,81 @@
+/** A pod on its way to a node, while the conditions that the scheduler writes arrive late. */
+import { afterEach, beforeEach, expect, it, vi } from 'vitest'
+import { createSystemClock, type SystemClock } from '../../../controller/adapters/system-clock.ts'
+import type { Pod } from '../../../operator/contract/kubernetes.ts'
+import { NodeBook } from '../../../operator/placing/node-book.ts'
+import { type Bound, PodBindings } from '../../../operator/placing/pod-bindings.ts'
+import type { MemoryApi } from '../../../operator/memory-api/memory-api.ts'
+import { GPU_NODE } from '../../../operator/contract/policies.ts'
+import { ownResource, PODS } from '../../../operator/ports/kube-api.ts'
+import { memoryApi } from '../../support/kubernetes/memory-world.ts'
+import { aPod } from '../../support/kubernetes/objects.ts'
+import { WAIT } from '../../support/wait.ts'
+
+const KEY = { namespace: 'default', name: 'train' }
+let clock: SystemClock
+let api: MemoryApi
+let pod: Pod
+let bindings: PodBindings
+let ends: Bound[]
+
+beforeEach(async () => {
+  clock = createSystemClock()
+  api = memoryApi()
+  ends = []
+  pod = (await api.create(PODS, { ...aPod() })) as unknown as Pod
+  const gpu = { uuid: 'GPU-0', physicalMib: 24_576, effectiveMib: 24_576, committedMib: 0, residentMib: 0 }
+  for (const name of ['weak', 'strong']) {
+    const made = await api.create(ownResource(GPU_NODE), { metadata: { name } })
+    const status = { gpus: [{ ...gpu, foreignMib: 0, swappedOutMib: 0 }] }
+    await api.replace(ownResource(GPU_NODE), { ...made, status }, { subresource: 'status' })
+  }
+  bindings = new PodBindings({
+    ...{ api, clock, pod: () => pod, limits: () => ({ percent: 0, reserveMib: 0 }), leads: () => true },
+    book: (name) => new NodeBook(api, name, null),
+    whyWaiting: () => 'Waiting for VRAM.',
+    onFault: (error) => expect.unreachable(String(error)),
+  })
+})
+afterEach(() => {
+  bindings.close()
+  clock.stop()
+})
+
+const uid = (): string => pod.metadata.uid ?? ''
+function begin(nodeName: string): void {
+  const claim = { podUid: uid(), podNamespace: 'default', podName: 'train', gpuUuids: ['GPU-0'] }
+  bindings.begin({ ...claim, vramMib: 8192, swappable: true }, nodeName, (bound) => ends.push(bound))
+}
+/** The condition that the scheduler writes after a try. */
+async function said(message: string): Promise<void> {
+  const condition = { type: 'PodScheduled', status: 'False', reason: 'Unschedulable', message }
+  const body = { status: { conditions: [condition] } }
+  pod = (await api.patch(PODS, KEY, { type: 'merge', body }, { subresource: 'status' })) as unknown as Pod
+  bindings.podChanged(uid())
+}
+const refusalOf = (candidates: readonly string[]): string =>
+  Object.values(bindings.filter(uid(), candidates).failed)[0] ?? expect.unreachable()
+
+it('What the scheduler says about an earlier refusal does not end the way to the next node', async () => {
+  begin('weak')
+  const first = refusalOf(['strong'])
+  await vi.waitFor(() => expect(ends).toMatchObject([{ refused: { code: 'node_constraints' } }]), WAIT)
+  const second = refusalOf(['strong'])
+  expect([first, second]).toEqual([
+    'VRAM is reserved on weak, which is not among the candidates',
+    'Waiting for VRAM.',
+  ])
+  begin('strong')
+  expect(bindings.filter(uid(), ['strong']).nodeNames).toEqual(['strong'])
+  for (const why of [first, second]) await said(`0/2 nodes are available: 1 Insufficient cpu, 1 ${why}.`)
+  expect(bindings.isOnItsWay(uid())).toBe(true)
+  expect(await bindings.bind(uid(), 'strong')).toBeNull()
+  expect(await api.get(PODS, KEY)).toMatchObject({ spec: { nodeName: 'strong' } })
+})
+
+it('A scheduler that finds no node without asking ends the way', async () => {
+  begin('weak')
+  await said('0/2 nodes are available: 2 Insufficient cpu.')
+  await vi.waitFor(() => expect(ends).toMatchObject([{ refused: { code: 'node_constraints' } }]), WAIT)
+  expect(bindings.isOnItsWay(uid())).toBe(false)
+})
