@@ -16,6 +16,7 @@ interface AdmissionArguments extends ClusterOptions {
   readonly swapMemory: AdmissionOptions['swapMemory']
   readonly helperImage?: string
   readonly runtimeClass?: string
+  readonly overcommit: number
   readonly observe?: boolean
 }
 
@@ -27,10 +28,11 @@ export async function admission(given: AdmissionArguments): Promise<number> {
   const signalled = untilSignal().then(() => ended.abort())
   const { secret, service, configuration, swapMemory, helperImage = null } = given
   const { runtimeClass: runtimeClassName = null, observe: observes = false } = given
+  const { overcommit: helmPercent } = given
   const running = await startAdmissionProcess({
     ...{ api, namespace, listen, admin, secret, service, configuration, signal: ended.signal },
     dnsNames: given.dnsName,
-    admission: { observes, swapMemory, helperImage, runtimeClassName },
+    admission: { observes, swapMemory, helperImage, runtimeClassName, helmPercent },
     onNote: (line) => process.stderr.write(`headroom: ${line}\n`),
   })
   if (running !== null) {

@@ -7,6 +7,8 @@ import {
   startAgent,
   startRelease,
 } from '../../services/operator/agent.ts'
+import { faultText } from '../../operator/contract/field-fault.ts'
+import { percentOfVariable } from '../../operator/contract/variables.ts'
 import type { AgentClientOptions } from '../../operator/adapters/agent-client.ts'
 import { untilSignal } from '../../services/until-signal.ts'
 import { addressOf, addressText } from '../command/addresses.ts'
@@ -43,8 +45,8 @@ export async function agent(given: AgentArguments): Promise<number> {
     if (given.release === true) return await release({ ...options, admin }, given.stay === true)
     const running = await startAgent({ ...options, operator: operatorOf(given), admin })
     process.stdout.write(
-      `Headroom agent of node ${node} is running; metrics on ${addressText(admin, running.adminPort)}; ` +
-        'press Ctrl-C to stop\n',
+      `Headroom agent of node ${node} is running${overcommitAtStart(options)}; ` +
+        `metrics on ${addressText(admin, running.adminPort)}; press Ctrl-C to stop\n`,
     )
     await untilSignal()
     await running.stop()
@@ -53,6 +55,14 @@ export async function agent(given: AgentArguments): Promise<number> {
     const isOneLine = error instanceof Error && ['AcceleratorFault', 'StateFault'].includes(error.name)
     throw isOneLine ? new CommandFailure(error.message) : error
   }
+}
+
+/** The operator decides: the variable only says what applied when the pod was created. */
+function overcommitAtStart({ onNote }: AgentOptions): string {
+  const percent = percentOfVariable(process.env)
+  if (percent.ok) return percent.value === null ? '' : ` with ${percent.value}% overcommit`
+  onNote(`ignored: ${percent.faults.map(faultText).join('; ')}`)
+  return ''
 }
 
 async function release(options: ReleaseOptions, stays: boolean): Promise<number> {

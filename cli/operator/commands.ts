@@ -39,6 +39,7 @@ export function addOperatorCommands(program: Command, setExit: SetExit): void {
           'startup probes are not swapped',
       )
       .option('--runtime-class <name>', 'RuntimeClass for GPU pods without one')
+      .addOption(overcommit())
       .option('--observe', 'only warn about what would be changed or rejected'),
     'headroom operator admission --namespace headroom --kubeconfig ~/.kube/config',
   ).action(calls(setExit, () => import('./admission.ts'), 'admission'))
@@ -122,12 +123,7 @@ function addRun(operator: Command, setExit: SetExit): void {
           .argParser(timeWithin(MIN_LEASE_MS, MAX_LEASE_MS))
           .default(15_000, '15s'),
       )
-      .option(
-        '--overcommit <percent>',
-        'overcommit of nodes without a policy or label',
-        whole(0, MAX_PERCENT),
-        0,
-      )
+      .addOption(overcommit())
       .addOption(
         new Option(
           '--probe <time>',
@@ -153,6 +149,12 @@ function addRun(operator: Command, setExit: SetExit): void {
       .option('--dns-name <name>', 'additional name in the certificate; may be repeated', repeatable, []),
     'headroom operator run --namespace headroom --kubeconfig ~/.kube/config',
   ).action(calls(setExit, () => import('./run.ts'), 'run'))
+}
+
+function overcommit(): Option {
+  return new Option('--overcommit <percent>', 'overcommit of nodes without a policy or label')
+    .argParser(whole(0, MAX_PERCENT))
+    .default(0)
 }
 
 function inCluster(command: Command): Command {

@@ -5,21 +5,28 @@ import type { AdmissionOptions } from '../admission/admission-options.ts'
 import {
   type AdmissionAnswer,
   type AdmissionRequest,
+  mutateAgent,
   mutatePod,
+  nodeOfAgent,
   previewPolicy,
   requestOf,
   validatePod,
   validatePolicy,
 } from '../admission/review.ts'
+import { CLUSTER_POLICY_NAME } from '../contract/names.ts'
+import { nodeOvercommit } from '../contract/overcommit.ts'
 import type { ForecastNode } from '../contract/policy-forecast.ts'
 import {
+  CLUSTER_GPU_POLICY,
+  type ClusterGPUPolicy,
   GPU_NODE,
   type GPUNodeStatus,
   VENDOR_NODE_POLICY,
   type VendorNodePolicy,
 } from '../contract/policies.ts'
 import { allObjects } from '../ports/all-objects.ts'
-import { type KubeApi, ownResource } from '../ports/kube-api.ts'
+import { type KubeApi, KubeError, NODES, NOT_FOUND, ownResource } from '../ports/kube-api.ts'
+import type { Percent } from '../../protocol/units.ts'
 import { AnswerTooLarge, textOf } from './answer-bytes.ts'
 import { TlsServer } from './tls-server.ts'
 
@@ -44,7 +51,7 @@ export type ReviewOutcome = 'allowed' | 'refused' | 'failed'
 /** etcd stores objects of at most 1.5 MiB; an update carries two. */
 const MAX_REVIEW_BYTES = 4 * 1024 * 1024
 const MAX_CONNECTIONS = 256
-const FORECAST_WITHIN_MS = 2_000
+const READ_WITHIN_MS = 2_000
 
 type Handler = (request: AdmissionRequest) => Promise<AdmissionAnswer> | AdmissionAnswer
 
@@ -60,6 +67,7 @@ export class AdmissionServer extends TlsServer {
     this.#onAnswered = onAnswered
     this.#handlers = {
       '/mutate-pods': (request) => mutatePod(request, options),
+      '/mutate-agents': async (request) => mutateAgent(request, await percentOf(request, options)),
       '/validate-pods': (request) => validatePod(request, options),
       '/preview-policies': async (request) => previewPolicy(request, await withinTime(gpuNodes(api))),
       '/validate-policies': async (request) => validatePolicy(request, await nodePolicies(api)),
@@ -94,6 +102,32 @@ export class AdmissionServer extends TlsServer {
   }
 }
 
+/** Null: the pod has no node yet, or the API server did not answer in time. */
+async function percentOf(
+  request: AdmissionRequest,
+  { api, helmPercent, observes }: AdmissionServerOptions,
+): Promise<Percent | null> {
+  const name = observes ? null : nodeOfAgent(request)
+  if (name === null) return null
+  const reading = Promise.all([api.get(NODES, { name }), nodePolicies(api), clusterPolicy(api)])
+  const found = await withinTime(reading)
+  if (found === null) return null
+  const [node, policies, cluster] = found
+  const sources = { node: node.metadata, nodePolicies: policies, clusterPolicy: cluster, helmPercent }
+  return nodeOvercommit(sources).percent
+}
+
+/** Null: none exists. */
+async function clusterPolicy(api: KubeApi): Promise<ClusterGPUPolicy | null> {
+  try {
+    const found = await api.get(ownResource(CLUSTER_GPU_POLICY), { name: CLUSTER_POLICY_NAME })
+    return found as unknown as ClusterGPUPolicy
+  } catch (error) {
+    if (error instanceof KubeError && error.code === NOT_FOUND) return null
+    throw error
+  }
+}
+
 async function nodePolicies(api: KubeApi): Promise<readonly VendorNodePolicy[]> {
   const kind = ownResource(VENDOR_NODE_POLICY)
   const { items } = await api.list(kind)
@@ -110,6 +144,6 @@ async function gpuNodes(api: KubeApi): Promise<readonly ForecastNode[]> {
 
 /** The API server waits for the answer. Null: it came too late, or not at all. */
 async function withinTime<T>(reading: Promise<T>): Promise<T | null> {
-  const late = pause(FORECAST_WITHIN_MS, null, { ref: false })
+  const late = pause(READ_WITHIN_MS, null, { ref: false })
   return Promise.race([reading.catch(() => null), late])
 }

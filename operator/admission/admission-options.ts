@@ -1,4 +1,6 @@
 /** How admission changes pods; values of the Helm chart. */
+import type { Percent } from '../../protocol/units.ts'
+
 export interface AdmissionOptions {
   /** Nothing is changed or refused; warnings say what would be. */
   readonly observes: boolean
@@ -14,6 +16,8 @@ export interface AdmissionOptions {
   readonly helperImage: string | null
   /** Runtime class of GPU pods that name none. */
   readonly runtimeClassName: string | null
+  /** Overcommit of nodes without a policy or label. */
+  readonly helmPercent: Percent
 }
 
 export const DEFAULT_ADMISSION: AdmissionOptions = {
@@ -21,4 +25,5 @@ export const DEFAULT_ADMISSION: AdmissionOptions = {
   swapMemory: 'raise',
   helperImage: null,
   runtimeClassName: null,
+  helmPercent: 0,
 }

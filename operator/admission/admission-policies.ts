@@ -3,18 +3,22 @@
  * - `headroom-admission`: a pod with our label that our admission did not change is refused, and what
  *   admission has read or written does not change.
  * - `headroom-operator`: the operator changes pods with our label and its own pods alone; RBAC cannot say so.
+ * - `headroom-node-label`: who gives a node a percentage that is none gets a warning. It refuses nothing.
  */
 import {
+  NODE_LABELS,
   POD_ANNOTATIONS,
   RUNTIME_LABEL,
   RUNTIME_VALUE,
   SCHEDULER_NAME,
   SCHEDULING_GATE,
 } from '../contract/names.ts'
+import { MAX_PERCENT, MIN_PERCENT, PERCENT_PATTERN } from '../contract/percent.ts'
 import { FIXED_ANNOTATIONS } from '../contract/pod-request.ts'
 
 export const ADMISSION_POLICY = 'headroom-admission'
 const OPERATOR_POLICY = 'headroom-operator'
+const NODE_LABEL_POLICY = 'headroom-node-label'
 
 interface CelCheck {
   readonly expression: string
@@ -60,7 +64,25 @@ export function admissionPolicies(namespace: string): readonly object[] {
         },
       ],
     }),
+    ...policy(NODE_LABEL_POLICY, NODE_LABEL, 'Warn'),
   ]
+}
+
+const PERCENT_LABEL = NODE_LABELS.overcommitPercent
+const labelOf = (side: string): string => `${side}.metadata.?labels[?'${PERCENT_LABEL}'].orValue('0')`
+const NODE_LABEL = {
+  failurePolicy: 'Ignore',
+  matchConstraints: { resourceRules: [rule(['CREATE', 'UPDATE'], ['nodes'])] },
+  validations: [
+    {
+      expression:
+        `(request.operation == 'UPDATE' && ${labelOf('object')} == ${labelOf('oldObject')}) || ` +
+        `${labelOf('object')}.matches('${PERCENT_PATTERN}')`,
+      message:
+        `the label ${PERCENT_LABEL} is ignored: it must be a whole number from ${MIN_PERCENT} to ` +
+        `${MAX_PERCENT}`,
+    },
+  ],
 }
 
 const CREATED: readonly CelCheck[] = [
@@ -81,13 +103,13 @@ function rule(operations: readonly string[], resources: readonly string[]): obje
   return { apiGroups: [''], apiVersions: ['v1'], operations, resources }
 }
 
-function policy(name: string, spec: object): readonly object[] {
+function policy(name: string, spec: object, action: 'Deny' | 'Warn' = 'Deny'): readonly object[] {
   const of = (kind: string, body: object): object => ({
     ...{ apiVersion: 'admissionregistration.k8s.io/v1', kind, metadata: { name } },
     spec: body,
   })
   return [
     of('ValidatingAdmissionPolicy', { failurePolicy: 'Fail', ...spec }),
-    of('ValidatingAdmissionPolicyBinding', { policyName: name, validationActions: ['Deny'] }),
+    of('ValidatingAdmissionPolicyBinding', { policyName: name, validationActions: [action] }),
   ]
 }

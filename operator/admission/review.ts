@@ -5,9 +5,11 @@ import type { Pod } from '../contract/kubernetes.ts'
 import { clusterPolicyFaults, nodePolicyFaults } from '../contract/overcommit.ts'
 import { forbiddenChanges, runtimeOf } from '../contract/pod-request.ts'
 import type { ClusterGPUPolicy, VendorNodePolicy } from '../contract/policies.ts'
+import type { Percent } from '../../protocol/units.ts'
 import type { JsonPatchStep } from '../ports/kube-api.ts'
 import type { AdmissionOptions } from './admission-options.ts'
 import { type Admitted, admitPod } from './admit-pod.ts'
+import { pinnedNodeOf, withPercent } from './agent-pod.ts'
 import { type ForecastNode, policyForecast } from '../contract/policy-forecast.ts'
 
 export interface AdmissionRequest {
@@ -51,6 +53,17 @@ export function mutatePod({ uid, object, operation }: AdmissionRequest, options:
   if (options.observes) return allowed(uid, observedWarnings(decided))
   if (!decided.ok) return refused(uid, decided.faults)
   return allowed(uid, decided.warnings, patchOf(object, decided.pod))
+}
+
+/** Null: the pod is not one of an agent that is being created. */
+export function nodeOfAgent({ object, operation }: AdmissionRequest): string | null {
+  return operation === 'CREATE' && isPod(object) ? pinnedNodeOf(object) : null
+}
+
+/** @param percent of its node; null: it is not known */
+export function mutateAgent({ uid, object }: AdmissionRequest, percent: Percent | null): AdmissionAnswer {
+  if (percent === null || !isPod(object)) return allowed(uid)
+  return allowed(uid, [], patchOf(object, withPercent(object, percent)))
 }
 
 /** @param nodes null: they could not be read in time */

@@ -1,7 +1,7 @@
 /**
  * What the API server is told about the webhooks: which objects it sends, and what happens without an answer.
  */
-import { API_GROUP, API_VERSION, RUNTIME_LABEL, RUNTIME_VALUE } from '../contract/names.ts'
+import { AGENT_LABELS, API_GROUP, API_VERSION, RUNTIME_LABEL, RUNTIME_VALUE } from '../contract/names.ts'
 import { OWN_KINDS } from '../contract/policies.ts'
 
 /** Place of a webhook: a Service of the cluster, or an address. */
@@ -31,7 +31,8 @@ const OF_OTHERS = {
 
 /**
  * Only pods with our label depend on the webhooks (failurePolicy Fail): while no webhook answers, all others
- * are created as ever. Pods with another value of the label are seen for the sake of a warning.
+ * are created as ever. Pods with another value of the label are seen for the sake of a warning, and those of
+ * the agents for their variable.
  */
 export function webhookConfigurations(
   place: WebhookPlace,
@@ -70,6 +71,10 @@ export function webhookConfigurations(
           rules: CREATE_PODS,
           objectSelector: OF_OTHERS,
           ...again,
+        }),
+        webhook('mutate-agents', '/mutate-agents', 'Ignore', {
+          rules: CREATE_PODS,
+          objectSelector: { matchLabels: AGENT_LABELS },
         }),
       ],
     },

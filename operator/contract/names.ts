@@ -56,6 +56,12 @@ export const PLACING_ANNOTATION = `${DOMAIN}/placing`
 /** Condition of a pod: whether its VRAM is reserved, and otherwise what it waits for. */
 export const ADMITTED_CONDITION = `${DOMAIN}/VRAMAdmitted`
 
+/** Labels of the pods of the agents. */
+export const AGENT_LABELS = {
+  'app.kubernetes.io/name': 'headroom',
+  'app.kubernetes.io/component': 'agent',
+} as const
+
 /** Label of the operator's pod that leads. */
 export const LEADER_LABEL = `${DOMAIN}/leads`
 

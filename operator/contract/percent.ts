@@ -6,12 +6,13 @@ export const MIN_PERCENT = 0
 export const MAX_PERCENT = 1000
 
 const EXPECTED = `must be a whole number from ${MIN_PERCENT} to ${MAX_PERCENT}`
-/** Without signs, spaces and leading zeros: one way to write each number. */
-const WHOLE = /^(?:0|[1-9]\d{0,3})$/
+/** Without signs, spaces and leading zeros: one way to write each number. For CEL as well. */
+export const PERCENT_PATTERN = '^(?:0|[1-9][0-9]{0,2}|1000)$'
+const WHOLE = new RegExp(PERCENT_PATTERN)
 
 /** A label, a variable or a Helm value in a variable. */
 export function percentOfText(path: string, text: string): Parsed<Percent> {
-  if (!WHOLE.test(text) || Number(text) > MAX_PERCENT) return faulty(path, `${EXPECTED}, not ${quoted(text)}`)
+  if (!WHOLE.test(text)) return faulty(path, `${EXPECTED}, not ${quoted(text)}`)
   return valid(Number(text))
 }
 

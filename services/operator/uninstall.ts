@@ -8,6 +8,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Pod } from '../../operator/contract/kubernetes.ts'
 import {
+  AGENT_LABELS,
   RUNTIME_LABEL,
   RUNTIME_VALUE,
   SCHEDULER_NAME,
@@ -122,7 +123,9 @@ function isReleased({ metadata: { generation = 0 }, status = {} }: DaemonSet): b
 }
 
 async function agentsLeft({ api, namespace, agents }: UninstallOptions): Promise<readonly string[]> {
-  const labelSelector = 'app.kubernetes.io/name=headroom,app.kubernetes.io/component=agent'
+  const labelSelector = Object.entries(AGENT_LABELS)
+    .map(([name, value]) => `${name}=${value}`)
+    .join()
   const pods = await podsWith(api, { namespace, labelSelector })
   const unready = pods.filter(({ status }) => {
     const ready = status?.conditions?.find(({ type }) => type === 'Ready')

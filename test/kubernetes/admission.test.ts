@@ -1,8 +1,8 @@
 /** Admission as the real API server calls it: what kubectl is told, and what is stored. */
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import type { Pod } from '../../operator/contract/kubernetes.ts'
-import { POD_ANNOTATIONS } from '../../operator/contract/names.ts'
-import { CLUSTER_GPU_POLICY, GPU_NODE } from '../../operator/contract/policies.ts'
+import { AGENT_LABELS, NODE_LABELS, POD_ANNOTATIONS } from '../../operator/contract/names.ts'
+import { CLUSTER_GPU_POLICY, GPU_NODE, VENDOR_NODE_POLICY } from '../../operator/contract/policies.ts'
 import {
   type KubeApi,
   KubeError,
@@ -27,7 +27,7 @@ describe.skipIf(whyNoControlPlane() !== null)('With etcd, kube-apiserver and the
   beforeAll(async () => {
     plane = await ControlPlane.start()
     api = plane.client()
-    admission = await startAdmissionOn(plane)
+    admission = await startAdmissionOn(plane, '--overcommit', '20')
   })
   afterAll(() => plane.stop())
 
@@ -212,6 +212,50 @@ describe.skipIf(whyNoControlPlane() !== null)('With etcd, kube-apiserver and the
     await api.create(ownResource(CLUSTER_GPU_POLICY), policy, { onWarning })
     expect(warnings).toEqual([])
     await api.delete(ownResource(CLUSTER_GPU_POLICY), { name: 'default' })
+  })
+
+  it('The pod of an agent gets the percentage of its node, wherever it comes from', async () => {
+    const label = { [NODE_LABELS.overcommitPercent]: '70' }
+    await api.create(NODES, { metadata: { name: 'of-helm' } })
+    await api.create(NODES, { metadata: { name: 'of-label', labels: label } })
+    await api.create(NODES, { metadata: { name: 'of-policy', labels: label } })
+    await api.create(ownResource(VENDOR_NODE_POLICY), { ...aNodePolicy('of-policy', 0) })
+    const percentsOn = async (round: string, ...nodes: readonly string[]): Promise<unknown[]> =>
+      Promise.all(nodes.map((node) => percentOfAgent(`${round}-${node}`, node)))
+    const all = ['of-helm', 'of-label', 'of-policy', 'unknown'] as const
+    expect(await percentsOn('first', ...all)).toEqual(['20', '70', '0', undefined])
+    await api.create(ownResource(CLUSTER_GPU_POLICY), { ...aClusterPolicy(1000) })
+    expect(await percentsOn('second', ...all)).toEqual(['1000', '70', '0', undefined])
+    await api.delete(ownResource(CLUSTER_GPU_POLICY), { name: 'default' })
+  })
+
+  /** As the controller of DaemonSets creates it. */
+  async function percentOfAgent(name: string, node: string): Promise<string | undefined> {
+    const pin = { matchFields: [{ key: 'metadata.name', operator: 'In', values: [node] }] }
+    const required = { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: [pin] } }
+    const made = (await api.create(PODS, {
+      metadata: { name, namespace: STACK_NAMESPACE, labels: AGENT_LABELS },
+      spec: { containers: [{ name: 'agent', image: 'x:1' }], affinity: { nodeAffinity: required } },
+    })) as unknown as Pod
+    const [container] = made.spec.containers
+    return container?.env?.find((each) => each.name === 'VENDOR_VRAM_OVERCOMMIT_PERCENT')?.value
+  }
+
+  it('A node label that is no percentage gets a warning, and other changes get none', async () => {
+    await api.create(NODES, { metadata: { name: 'labelled' } })
+    const warningsOf = async (labels: Readonly<Record<string, string>>): Promise<readonly string[]> => {
+      const warnings: string[] = []
+      const patch = { type: 'merge', body: { metadata: { labels } } } as const
+      await api.patch(NODES, { name: 'labelled' }, patch, { onWarning: (text) => warnings.push(text) })
+      return warnings
+    }
+    const percent = (value: string) => warningsOf({ [NODE_LABELS.overcommitPercent]: value })
+    for (const value of ['0', '20', '1000', '20']) expect(await percent(value)).toEqual([])
+    for (const value of ['1001', 'abc', '007', '1e2', ''])
+      expect(await percent(value)).toEqual([expect.stringContaining('a whole number from 0 to 1000')])
+    expect(await warningsOf({ other: 'x' })).toEqual([])
+    // Kubernetes itself allows no label that begins with a dash.
+    await expect(percent('-1')).rejects.toThrow('a valid label must be')
   })
 
   it('Without admission, which used all its rights, only labelled pods are refused', async () => {

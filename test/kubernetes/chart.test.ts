@@ -99,11 +99,11 @@ describe.skipIf(whyNoControlPlane('helm') !== null)('With helm', () => {
     const registry = 'agent.image.repository=registry.example/agent,agent.image.tag=2.0.1'
     const admission = argsOf('headroom-admission', '--set', `swap.memory=require,${registry}`)
     expect(admission.slice(2)).toEqual([
-      ...['--swap-memory=require', '--helper-image=registry.example/agent:2.0.1'],
+      ...['--swap-memory=require', '--overcommit=0', '--helper-image=registry.example/agent:2.0.1'],
     ])
     for (const value of ['swap.livenessProbes=noswap', 'agent.enabled=false'])
       expect(argsOf('headroom-admission', '--set', value)).toEqual([
-        ...['operator', 'admission', '--swap-memory=raise'],
+        ...['operator', 'admission', '--swap-memory=raise', '--overcommit=0'],
       ])
   })
 

@@ -12,10 +12,13 @@ import type { ControlPlane } from './control-plane.ts'
 import { aPod } from './objects.ts'
 
 /** Returns once the API server calls it. */
-export async function startAdmissionOn(plane: ControlPlane): Promise<RunningCommand> {
+export async function startAdmissionOn(
+  plane: ControlPlane,
+  ...options: readonly string[]
+): Promise<RunningCommand> {
   const port = await freePort()
   const kubeconfig = await prepareAdmission(plane, port)
-  const admission = startHeadroom(admissionArguments(kubeconfig, { port, adminPort: 0 }))
+  const admission = startHeadroom([...admissionArguments(kubeconfig, { port, adminPort: 0 }), ...options])
   await admission.says(/listens on/)
   await untilAdmitted(plane.client(), () => admission.output())
   return admission

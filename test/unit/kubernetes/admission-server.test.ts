@@ -7,8 +7,9 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import type { AdmissionServer } from '../../../operator/adapters/admission-server.ts'
 import { textOf } from '../../../operator/adapters/answer-bytes.ts'
+import { NODE_LABELS } from '../../../operator/contract/names.ts'
 import { VENDOR_NODE_POLICY } from '../../../operator/contract/policies.ts'
-import { KubeError, ownResource } from '../../../operator/ports/kube-api.ts'
+import { KubeError, NODES, ownResource } from '../../../operator/ports/kube-api.ts'
 import { makeCertificates } from '../../support/certificates.ts'
 import { startAdmission } from '../../support/kubernetes/admission.ts'
 import { memoryApi } from '../../support/kubernetes/memory-world.ts'
@@ -64,6 +65,30 @@ it('A pod is answered with its patch, a second policy of a node with a refusal',
   expect(JSON.parse((await call('POST', '/validate-policies', policy)).text)).toMatchObject({
     response: { allowed: false, status: { code: 422 } },
   })
+})
+
+it('The pod of an agent gets the percentage of its node, or none without an answer', async () => {
+  await api.create(NODES, { metadata: { name: 'gpu-9', labels: { [NODE_LABELS.overcommitPercent]: '70' } } })
+  const agentOn = (...values: readonly string[]) => {
+    const pin = { matchFields: [{ key: 'metadata.name', operator: 'In', values }] }
+    const required = { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: [pin] } }
+    const pod = aPod()
+    return review('Pod', { ...pod, spec: { ...pod.spec, affinity: { nodeAffinity: required } } })
+  }
+  const changesOf = async (body: string): Promise<string> => {
+    const { response } = JSON.parse((await call('POST', '/mutate-agents', body)).text) as {
+      response: { allowed: boolean; patch?: string }
+    }
+    expect(response.allowed).toBe(true)
+    return Buffer.from(response.patch ?? '', 'base64').toString()
+  }
+  expect(await changesOf(agentOn('gpu-9'))).toContain(
+    '"env":[{"name":"VENDOR_VRAM_OVERCOMMIT_PERCENT","value":"70"}]',
+  )
+  for (const body of [review('Pod', aPod()), agentOn(), agentOn('gpu-9', 'gpu-8'), agentOn('unknown')])
+    expect(await changesOf(body)).toBe('')
+  api.failNext(new KubeError(503, 'ServiceUnavailable', 'away'))
+  expect(await changesOf(agentOn('gpu-9'))).toBe('')
 })
 
 it('Other paths, methods and documents are refused', async () => {
