@@ -1,9 +1,15 @@
 /** The server of a process for its operator, and listening on an address. */
-import { createServer, type Server } from 'node:http'
+import { createServer, type IncomingMessage, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { hostRules } from '../controller/api/auth/access.ts'
 import { EXPOSITION_TYPE } from '../controller/api/metrics/exposition.ts'
 import { StartFault } from './exit-codes.ts'
+
+export interface AdminAnswer {
+  readonly status: number
+  readonly text: string
+  readonly type: string
+}
 
 /** /metrics, /livez and /readyz, without a token: it listens on loopback unless told otherwise. */
 export function adminServer(
@@ -11,6 +17,8 @@ export function adminServer(
   /** Null: it is ready; otherwise why not. */
   whyNotReady: () => string | null,
   isOpen: boolean,
+  /** Of requests to other paths. */
+  answerOf: (request: IncomingMessage) => AdminAnswer | null = () => null,
 ): Server {
   const hosts = hostRules(isOpen ? ['*'] : [])
   return createServer((request, response) => {
@@ -23,6 +31,8 @@ export function adminServer(
     } catch {
       return answer(421, 'The host name is unknown.\n')
     }
+    const own = answerOf(request)
+    if (own !== null) return answer(own.status, own.text, own.type)
     if (request.method !== 'GET') return answer(405, 'Only GET is supported.\n')
     const { url } = request
     if (url === '/metrics') return void metrics().then((text) => answer(200, text, EXPOSITION_TYPE))

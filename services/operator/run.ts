@@ -13,6 +13,7 @@ import type { DurationMs, Instant } from '../../protocol/units.ts'
 import { adminServer, listenFault, listenOn } from '../admin-server.ts'
 import { certificateLook, firstCertificates, keepLooking } from './certificate-looks.ts'
 import { Operator, type OperatorOptions } from './operator.ts'
+import { settingsRefusal } from './settings-refusal.ts'
 
 interface Address {
   readonly host: string
@@ -70,7 +71,7 @@ export async function startOperatorProcess(options: OperatorProcessOptions): Pro
       : operator.isSynced
         ? null
         : 'the copies of the cluster are not complete'
-  const adminHttp = adminServer(() => metrics.text(), whyNotReady, true)
+  const adminHttp = adminServer(() => metrics.text(), whyNotReady, true, settingsRefusal)
   const adminPort = await listenOn(adminHttp, admin, '--admin')
   const secretNamed = (name: string) => ({ api, now, secret: { namespace, name } })
   const look = certificateLook(
