@@ -201,6 +201,7 @@ test-durability: install broker ## kill after acknowledged writes; full and fail
 
 # HA_FAULTS, HA_CUTS and DURABILITY_KILLS set the counts. Needs PostgreSQL's programs: initdb and postgres.
 test-ha: export HA_FAULTS ?= 20
+test-ha: export HA_PRIMARY_KILLS ?= 20
 test-ha: export HA_CUTS ?= 200
 test-ha: export HA_LEADER_LOSSES ?= 70
 test-ha: export HA_HANDOVERS ?= 20
@@ -212,7 +213,7 @@ test-ha: export HA_FIRST_201_P95_WITHIN_MS ?= 3000
 test-ha: export HA_FIRST_START_P95_WITHIN_MS ?= 5000
 test-ha: export DURABILITY_STORE = postgres
 test-ha: export DURABILITY_KILLS ?= 100
-test-ha: install ## kill a controller on PostgreSQL; kill, freeze, restart, fill and cut off PostgreSQL
+test-ha: install ## kill a controller on PostgreSQL; kill, freeze, restart, fill, cut off and promote PostgreSQL
 	vitest run test/ha test/durability/acknowledged-writes.test.ts --disable-console-intercept=true \
 	  --no-file-parallelism
 	@exec node test/bench/store-rate.ts

@@ -1,6 +1,7 @@
 /**
  * A real PostgreSQL server on a free port of the loopback interface, with its data in a temporary folder: it
- * can be killed, stopped for a while, and started again on the same port. It never runs as root.
+ * can be killed, stopped for a while, and started again on the same port, and have a standby that follows it
+ * by streaming replication. It never runs as root.
  */
 import { execFileSync, spawn, type ChildProcess } from 'node:child_process'
 import { chownSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
@@ -60,21 +61,58 @@ export class PostgresServer {
 
   static async start(options: PostgresOptions = {}): Promise<PostgresServer> {
     const { fsync = true, settings = [], parent = tmpdir() } = options
-    const folder = mkdtempSync(join(parent, 'headroom-postgres-'))
-    if (process.geteuid?.() === 0) chownSync(folder, UNPRIVILEGED, UNPRIVILEGED)
-    const data = join(folder, 'data')
-    const how = ['-D', data, '-U', 'headroom', '-A', 'trust', '-E', 'UTF8', '--locale=C', '--no-sync']
-    execFileSync('initdb', how, {
-      stdio: ['ignore', 'ignore', 'pipe'],
-      env: ENVIRONMENT,
-      cwd: folder,
-      ...unprivileged(),
-    })
     const all = [`fsync=${fsync ? 'on' : 'off'}`, ...settings]
-    const server = new PostgresServer(await freePort(), folder, all)
-    open.add(server)
+    const server = new PostgresServer(await freePort(), newFolder(parent), all)
+    server.#make('initdb', ['-U', 'headroom', '-A', 'trust', '-E', 'UTF8', '--locale=C', '--no-sync'])
     await server.restart()
     return server
+  }
+
+  /** A standby that streams from it, once it does. @param port default: a free one */
+  async standby(port?: number): Promise<PostgresServer> {
+    const standby = new PostgresServer(port ?? (await freePort()), newFolder(tmpdir()), this.#settings)
+    const from = `host=127.0.0.1 port=${this.port} user=headroom`
+    standby.#make('pg_basebackup', ['-d', from, '-X', 'stream', '-c', 'fast', '-R', '--no-sync'])
+    await standby.restart()
+    await this.#until("select from pg_stat_replication where state = 'streaming'")
+    return standby
+  }
+
+  /** Commits wait until its standby has them, or no longer. */
+  async setSynchronous(isSynchronous: boolean): Promise<void> {
+    await this.query(`alter system set synchronous_standby_names = '${isSynchronous ? '*' : ''}'`)
+    await this.query('select pg_reload_conf()')
+    if (isSynchronous) await this.#until("select from pg_stat_replication where sync_state = 'sync'")
+  }
+
+  /** A standby no longer receives what its primary commits. */
+  async stopStreaming(): Promise<void> {
+    await this.query("alter system set primary_conninfo = ''")
+    await this.query('select pg_reload_conf()')
+    await this.#until('select where not exists (select from pg_stat_wal_receiver)')
+  }
+
+  /** A standby is the primary from now on. */
+  async promote(): Promise<void> {
+    await this.query('select pg_promote()')
+  }
+
+  #make(program: 'initdb' | 'pg_basebackup', how: readonly string[]): void {
+    open.add(this)
+    execFileSync(program, ['-D', join(this.folder, 'data'), ...how], {
+      stdio: ['ignore', 'ignore', 'pipe'],
+      env: ENVIRONMENT,
+      cwd: this.folder,
+      ...unprivileged(),
+    })
+  }
+
+  async #until(query: string): Promise<void> {
+    const until = Date.now() + START_WITHIN_MS
+    while ((await this.query(query)).length === 0) {
+      if (Date.now() > until) throw new Error(`PostgreSQL does not reach: ${query}; ${this.#output}`)
+      await delay(20)
+    }
   }
 
   get url(): string {
@@ -161,6 +199,20 @@ export class PostgresServer {
     await ended
   }
 
+  /** SIGKILL to all of its processes, as when its host is lost. */
+  async kill(): Promise<void> {
+    const pids = this.pids()
+    const stopped = this.stop('SIGKILL')
+    for (const pid of pids.slice(1)) {
+      try {
+        process.kill(pid, 'SIGKILL')
+      } catch {
+        // It ended by itself.
+      }
+    }
+    await stopped
+  }
+
   /** All of its processes: the postmaster and its children. */
   pids(): readonly number[] {
     const postmaster = this.postmasterPid
@@ -173,6 +225,12 @@ export class PostgresServer {
     await this.stop()
     rmSync(this.folder, { recursive: true, force: true })
   }
+}
+
+function newFolder(parent: string): string {
+  const folder = mkdtempSync(join(parent, 'headroom-postgres-'))
+  if (process.geteuid?.() === 0) chownSync(folder, UNPRIVILEGED, UNPRIVILEGED)
+  return folder
 }
 
 function placeOf(url: string): StorePlace {

@@ -6,7 +6,7 @@ import type pg from 'pg'
 import type { BlobFiles } from '../../ports/blob-files.ts'
 import { StoreFault } from '../../ports/store.ts'
 import { makeDirectory, publishFile } from '../sql/files.ts'
-import { markPath, readMark } from '../sql/mark-file.ts'
+import { markPath } from '../sql/mark-file.ts'
 import { enterRecovery } from '../sql/recovery.ts'
 import { markText } from '../sql/store-mark.ts'
 import { backUp, requireWhole } from '../sqlite/backup.ts'
@@ -23,6 +23,7 @@ import { faultOf } from './faults.ts'
 import { holdLock } from './lock.ts'
 import { inTransaction, migrateWithin, schemaVersion } from './schema-steps.ts'
 import { connect, COPYING, kyselyOn, SCHEMA } from './session.ts'
+import { newestMark } from './standby-mark.ts'
 import { describePlace, type StorePlace } from './store-url.ts'
 import { filesOn } from './uploaded-files.ts'
 
@@ -134,7 +135,7 @@ export async function restorePostgres(
         throw new StoreFault(
           `there is a store in ${describePlace(place)}: use --force to rename and replace it`,
         )
-      const found = readMark(markBase)
+      const found = newestMark(markBase)
       const mark = found.is === 'there' ? found.slot.mark : null
       const former = schema > 0 ? await epochOf(client) : 0
       const aside = schema > 0 ? asideName(at) : null

@@ -10,11 +10,14 @@ import { readHistory } from '../sql/history.ts'
 import { finishedCountsQuery, loadRowsIn } from '../sql/queries.ts'
 import { countsOf, decodeMarks, decodeState } from '../sql/rows.ts'
 import type { Schema } from '../sql/schema.ts'
+import type { FileMark } from '../sql/store-mark.ts'
 import { Replica, type LoggedBatch } from './replica.ts'
 import { COMMIT_CHANNEL } from './commit-function.ts'
 import { endClient } from './leadership.ts'
+import { markOf, readPosition } from './position.ts'
 import { connect, kyselyOn, READING } from './session.ts'
-import type { StorePlace } from './store-url.ts'
+import { openStandbyMark, type StandbyMark } from './standby-mark.ts'
+import { describePlace, type StorePlace } from './store-url.ts'
 
 export interface Follower {
   /** Another controller leads. Call it again at will. */
@@ -38,25 +41,31 @@ const ENTRIES = 200
 
 interface Entry {
   readonly seq: number
+  readonly epoch: number
   readonly batch: LoggedBatch
 }
 
-/** A followed store, by the numbers of its commits. */
+/** A followed store. */
 interface Followed {
   readonly replica: Replica
-  readonly storeId: string | null
   readonly schema: number
-  /** The last commit that was applied. */
-  seq: number
+  /** Extent of the store after the last commit that was applied. */
+  extent: FileMark
+  /** Before that commit. The leader sends a commit once the one before is durable, also at standbys. */
+  acknowledged: FileMark | null
 }
 
-/** @param log of faults, one line each; following continues after them */
-export function createFollower(place: StorePlace, log: (line: string) => void): Follower {
-  return new OfLog(place, log)
+/**
+ * @param markBase the mark of this host is this path with `.standby.mark`
+ * @param log of faults, one line each; following continues after them
+ */
+export function createFollower(place: StorePlace, markBase: string, log: (line: string) => void): Follower {
+  return new OfLog(place, markBase, log)
 }
 
 class OfLog implements Follower {
   readonly #place: StorePlace
+  readonly #markBase: string
   readonly #log: (line: string) => void
   #followed: Followed | null = null
   #running: Promise<void> | null = null
@@ -65,8 +74,9 @@ class OfLog implements Follower {
   #caughtUpAt = 0
   #wake: () => void = () => {}
 
-  constructor(place: StorePlace, log: (line: string) => void) {
+  constructor(place: StorePlace, markBase: string, log: (line: string) => void) {
     this.#place = place
+    this.#markBase = markBase
     this.#log = log
   }
 
@@ -116,13 +126,22 @@ class OfLog implements Follower {
   async #follow(): Promise<void> {
     const { client } = await connect(this.#place, READING)
     this.#client = client
+    let mark: StandbyMark | null = null
     try {
       client.on('notification', () => this.#wake())
       await client.query(`listen ${COMMIT_CHANNEL}`)
       const db = kyselyOn(client)
+      if (this.#followed !== null && !(await isThere(db, this.#followed.extent))) {
+        this.#log('the store lacks commits that this standby has followed: it loads everything again')
+        this.#followed = null
+      }
+      mark = await openStandbyMark(client, describePlace(this.#place), this.#markBase, this.#log)
       while (!this.#isEnding) {
-        this.#followed ??= await followedFrom(db)
-        if (await this.#applyNext(db, this.#followed)) continue
+        this.#followed ??= await followedFrom(db, client)
+        const isMore = await this.#applyNext(db, this.#followed)
+        const acknowledged = this.#followed?.acknowledged ?? null
+        if (acknowledged !== null) mark.put(acknowledged)
+        if (isMore) continue
         this.#caughtUpAt = performance.now()
         await this.#within(LOOK_EVERY_MS)
       }
@@ -130,15 +149,19 @@ class OfLog implements Follower {
       this.#client = null
       await endClient(client)
       throw error
+    } finally {
+      mark?.close()
     }
   }
 
   /** @returns true: more may be there */
   async #applyNext(db: Kysely<Schema>, followed: Followed): Promise<boolean> {
-    const entries = await entriesAfter(db, followed.seq)
+    const entries = await entriesAfter(db, followed.extent.commits)
     if (!applied(followed, entries)) {
       // Entries are removed after ten minutes.
-      this.#log(`entry ${followed.seq + 1} of the commit log is gone: this standby loads everything again`)
+      this.#log(
+        `entry ${followed.extent.commits + 1} of the commit log is gone: this standby loads everything again`,
+      )
       this.#followed = null
       return true
     }
@@ -151,28 +174,28 @@ class OfLog implements Follower {
   }
 }
 
-async function followedFrom(db: Kysely<Schema>): Promise<Followed> {
+/** @param client the one of `db` */
+async function followedFrom(db: Kysely<Schema>, client: pg.Client): Promise<Followed> {
   return db
     .transaction()
     .setIsolationLevel('repeatable read')
     .execute(async (at) => {
       const replica = new Replica(decodeState(await loadRowsIn(at)), secretId)
-      const { storeId, schema, commits } = await extentOf(at)
-      return { replica, storeId, schema, seq: commits }
+      const { schema } = await extentOf(at)
+      return { replica, schema, extent: markOf(await readPosition(client)), acknowledged: null }
     })
 }
 
 /** Null: the store is not the one that was followed. */
 async function stateAt(at: Transaction<Schema>, followed: Followed): Promise<StoredState | null> {
   const extent = await extentOf(at)
-  if (extent.storeId !== followed.storeId || extent.schema !== followed.schema) return null
+  if (extent.schema !== followed.schema || !(await isThere(at, followed.extent))) return null
   for (;;) {
-    const entries = await entriesAfter(at, followed.seq)
+    const entries = await entriesAfter(at, followed.extent.commits)
     if (!applied(followed, entries)) return null
     if (entries.length < ENTRIES) break
   }
-  // Fewer commits than were followed: a backup was restored.
-  if (followed.seq !== extent.commits) return null
+  if (followed.extent.commits !== extent.commits) return null
   const marks = await at
     .selectFrom('marks')
     .select(['epoch', 'next_task_seq', 'next_event_seq', 'next_decision'])
@@ -187,12 +210,22 @@ async function stateAt(at: Transaction<Schema>, followed: Followed): Promise<Sto
   }
 }
 
-async function extentOf(
+/** False: a backup was restored, or a server answers that lacks commits. */
+async function isThere(
   db: Kysely<Schema>,
-): Promise<{ readonly storeId: string | null; readonly schema: number; readonly commits: number }> {
-  const { rows } = await sql<{ storeId: string | null; schema: number; commits: number }>`
-    select store_id as "storeId", commits, (select max(version) from schema_version) as schema
-    from history`.execute(db)
+  { storeId, eventSeq, chain, commits }: FileMark,
+): Promise<boolean> {
+  const { rows } = await sql<{ isThere: boolean }>`
+    select store_id = ${storeId} and commits >= ${commits} and (
+      head_seq = ${eventSeq} and head_hash = decode(${chain}, 'hex')
+      or exists (select from events where seq = ${eventSeq} and hash = decode(${chain}, 'hex'))
+    ) as "isThere" from history, event_chain`.execute(db)
+  return rows[0]?.isThere === true
+}
+
+async function extentOf(db: Kysely<Schema>): Promise<{ readonly schema: number; readonly commits: number }> {
+  const { rows } = await sql<{ schema: number; commits: number }>`
+    select commits, (select max(version) from schema_version) as schema from history`.execute(db)
   const [row] = rows
   if (row === undefined) throw new Error('broken invariant: the store has no history')
   return row
@@ -200,16 +233,20 @@ async function extentOf(
 
 async function entriesAfter(db: Kysely<Schema>, seq: number): Promise<readonly Entry[]> {
   const { rows } = await sql<Entry>`
-    select seq, batch from commit_log where seq > ${seq} order by seq limit ${sql.lit(ENTRIES)}`.execute(db)
+    select seq, epoch, batch from commit_log where seq > ${seq}
+    order by seq limit ${sql.lit(ENTRIES)}`.execute(db)
   return rows
 }
 
 /** @returns false: an entry is missing */
 function applied(followed: Followed, entries: readonly Entry[]): boolean {
-  for (const { seq, batch } of entries) {
-    if (seq !== followed.seq + 1) return false
+  for (const { seq, epoch, batch } of entries) {
+    const { extent } = followed
+    if (seq !== extent.commits + 1) return false
     followed.replica.apply(batch)
-    followed.seq = seq
+    const [, eventSeq, chain] = batch.chain ?? [0, extent.eventSeq, extent.chain]
+    followed.extent = { storeId: extent.storeId, epoch, eventSeq, commits: seq, chain }
+    followed.acknowledged = extent
   }
   return true
 }

@@ -6,11 +6,10 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type pg from 'pg'
 import type { Term } from '../../ports/leadership.ts'
 import { StoreFault } from '../../ports/store.ts'
-import { refusal, type StorePosition } from '../sql/continuity.ts'
+import { refusal } from '../sql/continuity.ts'
 import { makeDirectory } from '../sql/files.ts'
-import { markPath, openMarkFile, readMark, type FoundMark, type MarkFile } from '../sql/mark-file.ts'
+import { markPath, openMarkFile, type FoundMark, type MarkFile } from '../sql/mark-file.ts'
 import { enterRecovery, type Recovery } from '../sql/recovery.ts'
-import type { FileMark } from '../sql/store-mark.ts'
 import type { LogPart } from './commit-log-window.ts'
 import { faultOf, isPassing } from './faults.ts'
 import { keepKind, requireKind } from './kind.ts'
@@ -18,11 +17,12 @@ import { createPostgresLeadership, type PostgresLeadership } from './leadership.
 import { holdLock } from './lock.ts'
 import type { PostgresNote } from './messages.ts'
 import { keepKey, requireSameKey } from './same-key.ts'
-import { compareStore, readPosition } from './position.ts'
+import { compareStore, markOf, readPosition } from './position.ts'
 import { migrate, POSTGRES_SCHEMA_VERSION, schemaVersion } from './schema-steps.ts'
 import { COPYING, connect, kyselyOn, requireOwnSessions, writing } from './session.ts'
 import type { Candidate, PostgresSettings } from './settings.ts'
 import { aliveIn, lagIn } from './shared-progress.ts'
+import { newestMark } from './standby-mark.ts'
 import { describePlace, type StoreHost } from './store-url.ts'
 
 const RETRY_MS = 500
@@ -141,7 +141,7 @@ async function prepare(at: StoreHost, settings: PostgresSettings): Promise<Prepa
   // Reads and changes of the schema may take longer than a commit.
   const { client: slow } = await connect({ ...place, hosts: [at] }, COPYING)
   try {
-    const found = readMark(markBase)
+    const found = newestMark(markBase)
     const schema = await schemaVersion(slow)
     const loss = await inspect(slow, schema, found, settings)
     await migrate(slow, schema, Date.now())
@@ -243,12 +243,6 @@ async function inspect(
   throw new StoreFault(
     `There is no loss to accept: the store matches its mark. Start without --accept-loss ${acceptLoss}.`,
   )
-}
-
-function markOf({ storeId, epoch, eventSeq, commits, chain }: StorePosition): FileMark {
-  if (storeId === null || chain === null)
-    throw new Error('broken invariant: the store has no id, or no chain')
-  return { storeId, epoch, eventSeq, commits, chain }
 }
 
 async function readLogParts(client: pg.ClientBase): Promise<readonly LogPart[]> {

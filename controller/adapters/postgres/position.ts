@@ -2,6 +2,7 @@
 import type pg from 'pg'
 import { compareWithMark, type Continuity, type StorePosition } from '../sql/continuity.ts'
 import { markPath, type FoundMark } from '../sql/mark-file.ts'
+import type { FileMark } from '../sql/store-mark.ts'
 
 /** Reads the position of a store with tables. */
 export async function readPosition(client: pg.ClientBase): Promise<StorePosition> {
@@ -38,4 +39,10 @@ export async function compareStore(
   return compareWithMark({ name, markFile: markPath(markBase) }, position, found, () =>
     seq <= pruned ? null : (link ?? undefined),
   )
+}
+
+export function markOf({ storeId, epoch, eventSeq, commits, chain }: StorePosition): FileMark {
+  if (storeId === null || chain === null)
+    throw new Error('broken invariant: the store has no id, or no chain')
+  return { storeId, epoch, eventSeq, commits, chain }
 }

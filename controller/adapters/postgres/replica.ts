@@ -42,6 +42,8 @@ export interface LoggedBatch {
   readonly revoked_tokens?: readonly string[]
   readonly tokens?: readonly TokenRow[]
   readonly audits?: readonly AuditRow[]
+  /** Events before and after: numbers and hash of the last one. */
+  readonly chain?: readonly [before: number, headSeq: number, headHash: string, ...unknown[]]
   readonly marks: MarksRow
 }
 

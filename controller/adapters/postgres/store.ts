@@ -109,7 +109,7 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
   const settings = settingsOf(options)
   const name = describePlace(settings.place)
   const { candidate, log = () => {} } = options
-  const follower = candidate === undefined ? null : createFollower(settings.place, log)
+  const follower = candidate === undefined ? null : createFollower(settings.place, settings.markBase, log)
   const stopProgress = tellProgress(settings, () => follower?.lagMs() ?? null)
   // When the last commit or beat was sent that the database has accepted.
   let renewedAt = performance.now()

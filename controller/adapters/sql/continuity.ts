@@ -75,7 +75,7 @@ function unmarked(name: string, markFile: string, position: StorePosition, what:
 
 function compare(name: string, position: StorePosition, mark: FileMark, linkAt: LinkAt): Continuity {
   const text = markText(mark)
-  if (position.supersedes === text) return { is: 'complete' }
+  if (position.supersedes === text || isSuperseded(mark, position)) return { is: 'complete' }
   const difference = differenceOf(position, mark, linkAt)
   if (difference === null) return { is: 'complete' }
   return {
@@ -90,6 +90,15 @@ function missingEvents(first: number, last: number): string {
   return first === last
     ? `1 acknowledged event is missing, ${first}`
     : `${last - first + 1} acknowledged events are missing, ${first} to ${last}`
+}
+
+/**
+ * An operator accepted the loss of what another controller had acknowledged in this epoch or a later one. The
+ * epoch of a store rises with that.
+ */
+function isSuperseded({ epoch }: FileMark, position: StorePosition): boolean {
+  const superseded = /^(?:no-mark-)?(\d+)-/.exec(position.supersedes ?? '')?.[1]
+  return superseded !== undefined && epoch <= Number(superseded) && epoch < position.epoch
 }
 
 /** @returns what the store lacks, as part of a sentence; null: nothing */

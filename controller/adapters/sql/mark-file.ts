@@ -54,6 +54,7 @@ export function readMark(storePath: string): FoundMark {
 
 /**
  * Replaces the whole file; its former content is void.
+ * @param isDurable each write is on disk when it returns (default true)
  * @throws StoreFault
  */
 export function openMarkFile(
@@ -61,13 +62,14 @@ export function openMarkFile(
   mark: FileMark,
   generation: number,
   now: () => number,
+  isDurable = true,
 ): MarkFile {
   const path = markPath(storePath)
   let next = generation
   try {
     replaceFile(storePath, encodeSlot({ generation: next, at: now(), mark }))
     // A write to a file opened this way is on disk when the call returns.
-    const handle = openSync(path, constants.O_RDWR | constants.O_DSYNC)
+    const handle = openSync(path, constants.O_RDWR | (isDurable ? constants.O_DSYNC : 0))
     return {
       put: (newer) => {
         next += 1

@@ -1,29 +1,32 @@
-/** One controller under load, started again whenever it ends. */
+/** Controllers on one store under load, each started again whenever it ends. */
+import { join } from 'node:path'
 import { controllerOn, newFolder, type ControllerOn } from '../durability/controller-on.ts'
 import { freePort } from '../support/free-port.ts'
 import { Load, Supervisor } from './load.ts'
 import { spread } from './spread.ts'
 
-export class LoadedController {
+interface Running {
+  readonly name: string
+  readonly root: string
   readonly controller: ControllerOn
-  readonly load: Load
-  readonly #supervisor: Supervisor
+  readonly supervisor: Supervisor
+}
 
-  private constructor(controller: ControllerOn, load: Load, supervisor: Supervisor) {
-    this.controller = controller
-    this.load = load
-    this.#supervisor = supervisor
+export class LoadedControllers {
+  readonly running: readonly Running[]
+  readonly load: Load
+
+  private constructor(running: readonly Running[]) {
+    this.running = running
+    this.load = new Load(running.map(({ root }) => root))
   }
 
-  static async start(storeUrl: string): Promise<LoadedController> {
-    const port = await freePort()
-    const root = `http://127.0.0.1:${port}`
-    const controller = controllerOn(newFolder(), {
-      CONTROLLER_STORE_URL: storeUrl,
-      CONTROLLER_HTTP_PORT: String(port),
-    })
-    const loaded = new LoadedController(controller, new Load([root]), new Supervisor(controller, root))
-    await loaded.#supervisor.begin()
+  static async start(storeUrl: string, ...names: readonly string[]): Promise<LoadedControllers> {
+    const keyFile = join(newFolder(), 'secrets.key')
+    const loaded = new LoadedControllers(
+      await Promise.all(names.map((name) => controllerNamed(name, storeUrl, keyFile))),
+    )
+    for (const { supervisor } of loaded.running) await supervisor.begin()
     loaded.load.begin()
     await loaded.load.nextAcknowledgement()
     return loaded
@@ -57,6 +60,18 @@ export class LoadedController {
 
   async end(): Promise<void> {
     await this.load.end()
-    await this.#supervisor.end()
+    for (const { supervisor } of this.running) await supervisor.end()
   }
+}
+
+async function controllerNamed(name: string, storeUrl: string, keyFile: string): Promise<Running> {
+  const port = await freePort()
+  const controller = controllerOn(newFolder(), {
+    CONTROLLER_STORE_URL: storeUrl,
+    CONTROLLER_HTTP_PORT: String(port),
+    CONTROLLER_NAME: name,
+    CONTROLLER_SECRETS_KEY_FILE: keyFile,
+  })
+  const root = `http://127.0.0.1:${port}`
+  return { name, root, controller, supervisor: new Supervisor(controller, root) }
 }
