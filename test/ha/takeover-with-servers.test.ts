@@ -6,6 +6,8 @@ import { createHash, randomBytes } from 'node:crypto'
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { createClient } from '../../clients/typescript/client.ts'
+import { viewLeader } from '../../controller/adapters/postgres/leader-commands.ts'
 import { figure, newFolder } from '../durability/controller-on.ts'
 import { freePort } from '../support/free-port.ts'
 import { FROM_SOURCES_ENV } from '../support/headroom-command.ts'
@@ -135,6 +137,34 @@ describe.skipIf(why !== null)('two controllers with a GPU server', { timeout: TI
     return cookieOf((await send(root, 'GET', path, { cookie: cookieOf(begun.headers) })).headers)
   }
 
+  async function nodesAt(root: string): Promise<readonly string[]> {
+    const { items } = JSON.parse((await send(root, 'GET', '/nodes')).text) as {
+      readonly items: readonly { readonly status: string }[]
+    }
+    return items.map(({ status }) => status)
+  }
+
+  const taskAt = async (root: string, id: string) =>
+    JSON.parse((await send(root, 'GET', `/tasks/${id}`)).text) as Task
+
+  async function given(root: string, name: string, command: string): Promise<string> {
+    const { text } = await send(root, 'POST', '/tasks', {
+      body: { name, vram_mib: 500, command: ['sh', '-c', command] },
+    })
+    return (JSON.parse(text) as Task).id
+  }
+
+  /** Reads all events of the cluster, from the first on. */
+  function watch(url: string) {
+    const over = new AbortController()
+    const events: { readonly seq: number; readonly kind: string; readonly task_id: string | null }[] = []
+    const { follow } = createClient({ url, token: cluster.token }).events
+    const reading = (async () => {
+      for await (const event of follow({ after: 0, signal: over.signal })) events.push(event)
+    })()
+    return { events, end: () => (over.abort(), reading) }
+  }
+
   it('start a task with the folder and the secret that the killed leader was given', async () => {
     const { leads, other } = await leader()
     // Through the standby.
@@ -202,9 +232,7 @@ describe.skipIf(why !== null)('two controllers with a GPU server', { timeout: TI
       for (let i = 0; i < TASKS_EACH; i++) await submit('true')
     }
     const long = await submit('exec sleep 3600')
-    const taskOf = async (root: string, id: string) =>
-      JSON.parse((await send(root, 'GET', `/tasks/${id}`)).text) as Task
-    await until('it runs', async () => (await taskOf((await leader()).leads.root, long)).state === 'running')
+    await until('it runs', async () => (await taskAt((await leader()).leads.root, long)).state === 'running')
     const load = new Load(
       running.map(({ root }) => root),
       { headers: { authorization: `Bearer ${cluster.token ?? ''}` }, task: () => ({ vram_mib: 8_000 }) },
@@ -231,12 +259,12 @@ describe.skipIf(why !== null)('two controllers with a GPU server', { timeout: TI
     await load.end()
     const { leads } = await leader()
     await until('all tasks have ended', async () => {
-      const tasks = await Promise.all(submitted.map((id) => taskOf(leads.root, id)))
+      const tasks = await Promise.all(submitted.map((id) => taskAt(leads.root, id)))
       return tasks.every(({ id, state }) => id === long || state === 'completed')
     })
     const starts = readdirSync(runs).map((name) => readFileSync(join(runs, name), 'utf8'))
     expect(starts).toEqual(submitted.map(() => 'x\n'))
-    expect(await taskOf(leads.root, long)).toMatchObject({ state: 'running', attempt: 1 })
+    expect(await taskAt(leads.root, long)).toMatchObject({ state: 'running', attempt: 1 })
     firstStartMs.sort((a, b) => a - b)
     console.log(
       `the leader was stopped (SIGSTOP) and continued ${STOPS} times with a GPU server: ` +
@@ -244,5 +272,33 @@ describe.skipIf(why !== null)('two controllers with a GPU server', { timeout: TI
         `${load.acknowledged} submitted meanwhile; first start on the server after ${spread(firstStartMs)}`,
     )
     expect(quantile(firstStartMs, 0.95)).toBeLessThanOrEqual(FIRST_START_P95_WITHIN_MS)
+  })
+
+  it.each([
+    ['leader', 'broker'],
+    ['broker', 'leader'],
+  ] as const)('reach the next leader when the %s is lost before the %s', async (...order) => {
+    const { leads, other } = await leader()
+    await until('the node is up', async () => (await nodesAt(leads.root)).includes('up'))
+    const { name } = (await viewLeader(server.place)).leader ?? {}
+    const watcher = watch(running.map(({ root }) => root).join())
+    const long = await given(leads.root, `long-${order[0]}`, 'exec sleep 3600')
+    await until('it runs', async () => (await taskAt(leads.root, long)).state === 'running')
+    for (const lost of order) await (lost === 'leader' ? leads.member : cluster.broker).end('SIGKILL')
+    await until('the other one leads', async () => {
+      const now = (await viewLeader(server.place)).leader
+      return now !== null && now.name !== name && now.url !== ''
+    })
+    await cluster.startBroker()
+    const short = await given(other.root, `short-${order[0]}`, 'true')
+    await until('a new task has ended', async () => (await taskAt(other.root, short)).state === 'completed')
+    expect(await taskAt(other.root, long)).toMatchObject({ state: 'running', attempt: 1 })
+    await until('the watcher sees its end', () =>
+      watcher.events.some((event) => event.kind === 'task_finished' && event.task_id === short),
+    )
+    await watcher.end()
+    const seqs = watcher.events.map(({ seq }) => seq)
+    expect(seqs).toEqual(seqs.map((_, at) => at + 1))
+    await started(leads)
   })
 })

@@ -101,6 +101,7 @@ export interface NodeStatus {
 export class LiveCluster {
   readonly folder = mkdtempSync(join(tmpdir(), 'headroom-live-'))
   readonly #members: Member[] = []
+  readonly #root: string
   #natsPort = 0
   #httpPort = 0
   broker: Member
@@ -108,7 +109,12 @@ export class LiveCluster {
   /** Sent with requests; null: the controller is open. */
   token: string | null = null
 
-  private constructor(ports: readonly [nats: number, http: number], controllerEnv: Environment) {
+  private constructor(
+    ports: readonly [nats: number, http: number],
+    controllerEnv: Environment,
+    root: string,
+  ) {
+    this.#root = root
     ;[this.#natsPort, this.#httpPort] = ports
     // Tasks write to it, each as a separate user.
     chmodSync(this.folder, 0o777)
@@ -122,7 +128,7 @@ export class LiveCluster {
       CONTROLLER_HTTP_PORT: String(this.#httpPort),
       CONTROLLER_DATA_DIR: this.path('controller'),
     }
-    this.controller = this.#member('controller', headroom('serve'), {
+    this.controller = this.#member('controller', headroomIn(root, 'serve'), {
       ...env,
       ...FROM_SOURCES_ENV,
       CONTROLLER_NATS_URL: this.natsUrl,
@@ -144,9 +150,9 @@ export class LiveCluster {
     return cluster
   }
 
-  /** Broker and controller run and are connected. */
-  static async start(controllerEnv: Environment = {}): Promise<LiveCluster> {
-    const cluster = new LiveCluster([await freePort(), await freePort()], controllerEnv)
+  /** Broker and controller run and are connected. @param root folder of the sources of its programs */
+  static async start(controllerEnv: Environment = {}, root = ROOT): Promise<LiveCluster> {
+    const cluster = new LiveCluster([await freePort(), await freePort()], controllerEnv, root)
     try {
       await cluster.startBroker()
       await cluster.startController()
@@ -227,7 +233,7 @@ export class LiveCluster {
       NODE_STATE_DIR: state,
     }
     const own = options.includes('--task-uids') ? [] : taskIdentity()
-    const command = headroom('gpu-server', '--allow-exec', ...own, ...options)
+    const command = headroomIn(this.#root, 'gpu-server', '--allow-exec', ...own, ...options)
     const server = this.#member(name, command, { ...identity, LOG_LEVEL: 'info', ...env })
     await server.start(async () =>
       (await this.nodes()).some((node) => node.name === name && node.status === 'up'),
@@ -329,11 +335,16 @@ export async function until(
 }
 
 export function headroom(...args: readonly string[]): readonly string[] {
+  return headroomIn(ROOT, ...args)
+}
+
+/** @param root folder of the sources */
+export function headroomIn(root: string, ...args: readonly string[]): readonly string[] {
   return [
     process.execPath,
     '--import',
-    join(ROOT, 'cli/require-node.mjs'),
-    join(ROOT, 'cli/main.ts'),
+    join(root, 'cli/require-node.mjs'),
+    join(root, 'cli/main.ts'),
     ...args,
   ]
 }
