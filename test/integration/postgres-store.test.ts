@@ -6,6 +6,7 @@ import Database from 'better-sqlite3'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { OWN_TABLES } from '../../controller/adapters/postgres/base-schema.ts'
 import { createCommitLogWindow } from '../../controller/adapters/postgres/commit-log-window.ts'
+import { connect, READING } from '../../controller/adapters/postgres/session.ts'
 import { POSTGRES_SCHEMA_VERSION } from '../../controller/adapters/postgres/schema-steps.ts'
 import { createPostgresStore } from '../../controller/adapters/postgres/store.ts'
 import { readStoreUrl } from '../../controller/adapters/postgres/store-url.ts'
@@ -145,6 +146,18 @@ describe.skipIf(whyNoPostgres() !== null)('a PostgreSQL store', () => {
     const why = await refusal({ place })
     expect(why).toMatch(expected)
     expect(why).not.toMatch(/hidden|\n/)
+  })
+
+  it('is looked at without compiling the statement, also before the tables have statistics', async () => {
+    await refusal()
+    const { client } = await connect(server.place, READING)
+    const { rows } = await client.query<{ readonly 'QUERY PLAN': string }>(
+      'explain select * from headroom.leader, headroom.history, headroom.lease',
+    )
+    await client.end()
+    const plan = rows.map((row) => row['QUERY PLAN']).join('\n')
+    expect(Number(/\.\.(\d+)/.exec(plan)?.[1])).toBeGreaterThan(100_000)
+    expect(plan).not.toContain('JIT')
   })
 
   it('is found among several hosts, and one that does not answer is left out', async () => {

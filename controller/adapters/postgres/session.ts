@@ -117,6 +117,8 @@ async function prepareSession(client: pg.ClientBase, limits: SessionLimits): Pro
     statement_timeout: String(limits.statementMs),
     idle_in_transaction_session_timeout: String(limits.idleInTransactionMs),
     client_min_messages: 'error',
+    // PostgreSQL compiles short statements for 50 ms while its estimates of new tables are too high.
+    jit: 'off',
     // A cut connection of a controller must not keep the lock of the store.
     tcp_keepalives_idle: '1',
     tcp_keepalives_interval: '1',
