@@ -9,7 +9,7 @@
 .PHONY: test-ui test-gpu test-kills test-faults test-storms test-durability test-loss test-set-back test-hostile
 .PHONY: test-serving test-ha test-worlds bench-store
 .PHONY: images list-images kubernetes-tools test-kubernetes
-.PHONY: test-contracts test-containers test-container-storm test-package test-tutorial package-contents python wheel
+.PHONY: test-contracts test-containers test-ha-compose test-container-storm test-package test-tutorial package-contents python wheel
 
 # Debian installs nats-server in /usr/sbin, which is not on a user's PATH.
 export PATH := $(CURDIR)/node_modules/.bin:$(PATH):/usr/sbin
@@ -240,6 +240,10 @@ test-containers: install engine build guard ## run docker-compose.yml and tasks 
 	@node test/containers/main.ts compose $(DIST)
 	@for engine in docker podman; do for proof in push tasks; do \
 	  node test/containers/main.ts $$proof $$engine || exit 1; done; done
+
+# The same for deploy/compose/two-controllers.yml, with PostgreSQL's programs of this host.
+test-ha-compose: install engine build guard ## kill the leading container of the Compose example with two controllers (needs root)
+	@node test/containers/main.ts two $(DIST)
 
 # CONTAINER_SEED sets the seed of the storm, CONTAINER_ENGINES="docker" its engines.
 test-container-storm: export CONTAINER_TASKS ?= 100

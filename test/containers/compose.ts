@@ -8,36 +8,39 @@ import type { Engine } from './engine.ts'
 import { differences, FORBIDDEN, overrideOf, type ComposeConfig } from './override.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
-const SHIPPED = join(ROOT, 'docker-compose.yml')
+const SHIPPED = 'docker-compose.yml'
 export const PROJECT = 'headroom'
 
 export class Compose {
   readonly #engine: Engine
   readonly #folder: string
+  readonly #files: readonly string[]
   /** As shipped, with variables expanded. */
   readonly shipped: ComposeConfig
   #override: string
   /** Instead of a developer's .env. */
-  readonly #noVariables: string
+  readonly #variables: string
 
-  constructor(engine: Engine, folder: string) {
+  /** @param more shipped files that extend docker-compose.yml; variables as lines NAME=value */
+  constructor(engine: Engine, folder: string, more: readonly string[] = [], variables = '') {
     this.#engine = engine
     this.#folder = folder
-    this.#noVariables = join(folder, 'no.env')
-    writeFileSync(this.#noVariables, '')
-    this.shipped = this.#config([SHIPPED])
+    this.#files = [SHIPPED, ...more].map((file) => join(ROOT, file))
+    this.#variables = join(folder, 'variables.env')
+    writeFileSync(this.#variables, variables)
+    this.shipped = this.#config(this.#files)
     this.#override = this.#written('override', overrideOf(this.shipped))
   }
 
   run(...args: readonly string[]): string {
-    return this.#run([SHIPPED, this.#override], args)
+    return this.#run([...this.#files, this.#override], args)
   }
 
   /** Throws when the override changes more than the device, or when another change would not be noticed. */
   holdAgainstShipped(): void {
-    assert.deepEqual(differences(this.shipped, this.#config([SHIPPED, this.#override])), [])
+    assert.deepEqual(differences(this.shipped, this.#config([...this.#files, this.#override])), [])
     const files = FORBIDDEN.map(({ override }, index) => this.#written(`forbidden-${index}`, override))
-    const found = differences(this.shipped, this.#config([SHIPPED, this.#override, ...files]))
+    const found = differences(this.shipped, this.#config([...this.#files, this.#override, ...files]))
     for (const { path } of FORBIDDEN)
       assert.ok(
         found.some((each) => each.startsWith(path)),
@@ -66,7 +69,7 @@ export class Compose {
       '--project-directory',
       ROOT,
       '--env-file',
-      this.#noVariables,
+      this.#variables,
       '--profile',
       'gpu',
       '-p',

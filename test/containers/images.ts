@@ -66,7 +66,7 @@ function imageOf({ docker }: Engine, name: string, tag: string): void {
   docker('rm', name)
 }
 
-function imported({ env }: Engine, root: string, tag: string, ...changes: readonly string[]): void {
+export function imported({ env }: Engine, root: string, tag: string, ...changes: readonly string[]): void {
   const options = ['ENV PATH=/usr/local/bin:/usr/bin:/bin', ...changes].flatMap((change) => [
     '--change',
     change,
@@ -79,7 +79,7 @@ function imported({ env }: Engine, root: string, tag: string, ...changes: readon
   rmSync(root, { recursive: true })
 }
 
-function baseRoot(root: string): void {
+export function baseRoot(root: string): void {
   for (const path of ['bin', 'usr/bin', 'usr/local/bin', 'etc', 'tmp', 'proc', 'sys', 'dev', 'root', 'app']) {
     mkdirSync(join(root, path), { recursive: true })
   }

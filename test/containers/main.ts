@@ -1,6 +1,7 @@
 /**
  * `make test-containers`: `compose DIST` is the shipped docker-compose.yml, profile gpu, on a real Docker
- * engine, with only the device replaced; `tasks docker` and `tasks podman` are tasks with an image; `push
+ * engine, with only the device replaced; `two DIST` adds
+ * deploy/compose/two-controllers.yml; `tasks docker` and `tasks podman` are tasks with an image; `push
  * docker` and `push podman` are `make images` with a registry. An engine and its containers have separate
  * network, mounts and processes: ports are free, and firewall rules, bridges and mounts end with them.
  */
@@ -14,6 +15,7 @@ const ENGINE = ['busybox', 'unshare']
 const EVERY = [...ENGINE, 'nats-server']
 const PROOFS: Readonly<Record<string, { readonly file: string; readonly programs: readonly string[] }>> = {
   compose: { file: 'proof.ts', programs: [...EVERY, 'dockerd', 'docker', 'docker-compose', 'nsenter'] },
+  two: { file: 'two-controllers.ts', programs: [...EVERY, 'dockerd', 'docker', 'docker-compose', 'initdb'] },
   'push docker': { file: 'push.ts', programs: [...ENGINE, 'git', 'dockerd', 'docker'] },
   'push podman': { file: 'push.ts', programs: [...ENGINE, 'git', 'podman', 'runc'] },
   'tasks docker': { file: 'tasks.ts', programs: [...EVERY, 'dockerd', 'docker'] },
@@ -25,7 +27,7 @@ const REMOVAL_TRIES = 50
 const REMOVE_EVERY_MS = 200
 
 const [what = '', more = ''] = process.argv.slice(2)
-const proof = PROOFS[what === 'compose' ? what : `${what} ${more}`]
+const proof = PROOFS[what] ?? PROOFS[`${what} ${more}`]
 if (proof === undefined) throw new Error(`unknown proof ${what} ${more}`)
 const { file, programs } = proof
 const why = whyNot()
