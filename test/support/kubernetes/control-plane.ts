@@ -206,20 +206,22 @@ export class ControlPlane {
   raw(method: string, path: string, body: object = {}): Promise<string> {
     const read = (name: string): string => readFileSync(join(this.folder, name), 'utf8')
     const identity = { ca: read('ca.pem'), cert: read('admin.pem'), key: read('admin.key') }
-    const headers = { 'content-type': 'application/json' }
+    const text = JSON.stringify(body)
+    // Node sends the body of a DELETE without its length unless told.
+    const headers = { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) }
     return new Promise((resolve, reject) => {
       const sent = request(new URL(path, this.server), { method, headers, ...identity }, (answer) => {
-        let text = ''
-        answer.on('data', (chunk: Buffer) => (text += chunk.toString()))
+        let told = ''
+        answer.on('data', (chunk: Buffer) => (told += chunk.toString()))
         answer.on('error', reject)
         answer.on('end', () => {
           const code = answer.statusCode ?? 0
-          if (code >= 200 && code < 300) resolve(text)
-          else reject(new Error(`${method} ${path}: ${code} ${text}`))
+          if (code >= 200 && code < 300) resolve(told)
+          else reject(new Error(`${method} ${path}: ${code} ${told}`))
         })
       })
       sent.on('error', reject)
-      sent.end(JSON.stringify(body))
+      sent.end(text)
     })
   }
 
