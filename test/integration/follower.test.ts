@@ -8,95 +8,10 @@ import { createFollower, type Follower } from '../../controller/adapters/postgre
 import { readingPool } from '../../controller/adapters/postgres/session.ts'
 import { newestMark } from '../../controller/adapters/postgres/standby-mark.ts'
 import { createPostgresStore } from '../../controller/adapters/postgres/store.ts'
-import { noAccessChanges, type Batch, type Store, type TaskRecord } from '../../controller/ports/store.ts'
-import {
-  aBatch,
-  aConfig,
-  aFinalTask,
-  anAudit,
-  anEvent,
-  aNode,
-  aTask,
-  aToken,
-} from '../support/store-builders.ts'
+import type { Store } from '../../controller/ports/store.ts'
+import { newHistory, nextBatch, stepArb, type History, type Step } from '../support/commit-histories.ts'
 import { PostgresServer, whyNoPostgres } from '../support/postgres-server.ts'
 
-/** One change of a history; `n` selects what it is about. */
-interface Step {
-  readonly what: keyof typeof CHANGES
-  readonly n: number
-}
-
-interface History {
-  nextTaskSeq: number
-  nextEventSeq: number
-  nextAudit: number
-  revision: number
-  epoch: number
-}
-
-const FINAL = ['completed', 'failed', 'cancelled', 'lost'] as const
-/** The number of a task that is there, or of the first one. */
-const some = ({ nextTaskSeq }: History, n: number) => ({
-  seq: 1 + (n % Math.max(1, nextTaskSeq - 1)),
-  nextTaskSeq: Math.max(2, nextTaskSeq),
-})
-const group = (id: number) => ({ id: `g${id}`, description: `of ${id}`, nodeIds: [`node-${id}`] })
-const secret = (n: number) => ({ owner: n % 2 === 0 ? null : 'zoë', name: `s${n % 4}` })
-
-/** Every kind of record that a controller starts from. */
-const CHANGES = {
-  submit: (h: History, n: number) => ({
-    tasks: [aTask({ seq: h.nextTaskSeq, name: `n${n}` })],
-    nextTaskSeq: h.nextTaskSeq + 1,
-  }),
-  submitAndEnd: (h: History, n: number) => ({
-    tasks: [aFinalTask({ seq: h.nextTaskSeq, state: FINAL[n % 4] as TaskRecord['state'] })],
-    nextTaskSeq: h.nextTaskSeq + 1,
-  }),
-  change: (h: History, n: number) => {
-    const { seq, nextTaskSeq } = some(h, n)
-    return { tasks: [aTask({ seq, swapOuts: n })], nextTaskSeq }
-  },
-  end: (h: History, n: number) => {
-    const { seq, nextTaskSeq } = some(h, n)
-    return { tasks: [aFinalTask({ seq, state: FINAL[n % 4] as TaskRecord['state'] })], nextTaskSeq }
-  },
-  node: (_: History, n: number) => ({
-    nodes: [aNode({ id: `node-${n % 5}`, ordinal: n % 3, bootCounter: n })],
-  }),
-  forgetNode: (_: History, n: number) => ({ forgottenNodeIds: [`node-${n % 5}`] }),
-  group: (_: History, n: number) => ({ groups: [group(n % 5)] }),
-  deleteGroup: (_: History, n: number) => ({ deletedGroupIds: [`g${n % 5}`] }),
-  config: (h: History) => ({ config: aConfig(h.revision + 1), revision: h.revision + 1 }),
-  token: (_: History, n: number) => ({
-    access: { ...noAccessChanges(), tokens: [aToken({ id: `t${n % 5}`, createdAt: n % 3 })] },
-  }),
-  revokeToken: (_: History, n: number) => ({
-    access: { ...noAccessChanges(), revokedTokenIds: [`t${n % 5}`] },
-  }),
-  secret: (_: History, n: number) => ({
-    access: { ...noAccessChanges(), secrets: [{ ...secret(n), sealed: `v${n}`, updatedAt: n }] },
-  }),
-  deleteSecret: (_: History, n: number) => ({
-    access: { ...noAccessChanges(), deletedSecrets: [secret(n)] },
-  }),
-  audit: (h: History) => ({
-    access: { ...noAccessChanges(), audits: [anAudit({ seq: h.nextAudit })] },
-    nextAudit: h.nextAudit + 1,
-  }),
-  key: (h: History, n: number) => ({
-    submissionKeys: {
-      added: [{ seq: h.nextTaskSeq, key: `k${n}`, body: 'b', taskId: `task-${h.nextTaskSeq}`, at: n }],
-      keptFromSeq: Math.max(0, h.nextTaskSeq - (n % 4)),
-    },
-  }),
-  event: (h: History) => ({ events: [anEvent(h.nextEventSeq)], nextEventSeq: h.nextEventSeq + 1 }),
-  takeover: (h: History) => ({ epoch: h.epoch + 1 }),
-} satisfies Record<string, (history: History, n: number) => Partial<Batch & History>>
-
-const WHATS = Object.keys(CHANGES) as (keyof typeof CHANGES)[]
-const stepArb = fc.record({ what: fc.constantFrom(...WHATS), n: fc.nat(40) })
 /** A store without a commit is loaded, not followed. */
 const first = fc.array(stepArb, { minLength: 1, maxLength: 40 })
 const steps = fc.array(stepArb, { maxLength: 40 })
@@ -134,18 +49,8 @@ describe.skipIf(whyNoPostgres() !== null)('a standby that follows the commit log
 
   /** A step has one commit. */
   async function write(store: Store, history: History, given: readonly Step[]): Promise<void> {
-    for (const { what, n } of given) {
-      const { nextTaskSeq, nextEventSeq, nextAudit, revision, epoch, ...batch } = {
-        ...history,
-        ...(CHANGES[what](history, n) as Partial<Batch & History>),
-      }
-      Object.assign(history, { nextTaskSeq, nextEventSeq, nextAudit, revision, epoch })
-      const marks = { epoch, nextTaskSeq, nextEventSeq, nextDecision: 1 }
-      await store.commit(aBatch({ ...batch, marks }))
-    }
+    for (const step of given) await store.commit(nextBatch(history, step))
   }
-
-  const newHistory = (): History => ({ nextTaskSeq: 1, nextEventSeq: 1, nextAudit: 1, revision: 0, epoch: 1 })
 
   async function following(lines: string[] = []): Promise<Follower> {
     const follower = createFollower(server.place, join(dataDir, 'other'), (line) => lines.push(line))
