@@ -4,15 +4,16 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import pg from 'pg'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { commitFunction, FENCE } from '../../controller/adapters/postgres/commit-function.ts'
+import { CLAIM, commitFunction, FENCE } from '../../controller/adapters/postgres/commit-function.ts'
 import { faultOf } from '../../controller/adapters/postgres/faults.ts'
 import { fileFunctions } from '../../controller/adapters/postgres/files-schema.ts'
 import {
-  BEAT_FENCE,
   beatFunction,
   deposeFunction,
+  LEAD,
   resignFunction,
   serveFunction,
+  SIGN,
   STILL_SILENT,
   TERM_FENCE,
 } from '../../controller/adapters/postgres/lease-schema.ts'
@@ -110,8 +111,8 @@ describe.skipIf(whyNoPostgres() !== null)('the fence of a PostgreSQL store', () 
 
   /** A change of uploaded files by the holder `a`, while another session takes over and has not committed. */
   async function changeDuring(change: string, fence = TERM_FENCE): Promise<readonly unknown[]> {
-    for (const text of [...fileFunctions(fence), serveFunction(fence), resignFunction(fence)])
-      await server.query(text)
+    const functions = [serveFunction(fence), resignFunction(fence), beatFunction(fence)]
+    for (const text of [...fileFunctions(fence), ...functions]) await server.query(text)
     await server.query("update headroom.leader set holder = 'a'")
     await server.query("insert into headroom.uploaded_files values ('null', 'kept', 0, 0, '')")
     const [a, b] = [await session(), await session()]
@@ -171,57 +172,127 @@ describe.skipIf(whyNoPostgres() !== null)('the fence of a PostgreSQL store', () 
   })
 
   it.each([
-    ['is refused', BEAT_FENCE, '0'],
+    ['is refused', TERM_FENCE, '0'],
     ['would be a sign of life of the next one without the check', '', '1'],
-  ])('The beat of a leader that another holder has replaced %s', async (_, fence, beats) => {
-    await server.query(beatFunction(fence))
-    await server.query("update headroom.leader set holder = 'b'")
+    ['would be one without the row lock', TERM_FENCE.replace(' for key share', ''), '1'],
+    ['would be one without the holder', TERM_FENCE.replace(' and holder = p_holder', ''), '1'],
+  ])('The beat of a leader that another holder has overtaken %s', async (_, fence, beat) => {
     await server.query('update headroom.lease set beat = 0')
-    const a = await session()
-    const beaten = a.query("select headroom.beat('a')")
-    if (fence === '') await beaten
-    else await expect(beaten).rejects.toThrow('another controller leads')
-    expect(await server.query('select beat::text from headroom.lease')).toEqual([{ beat: beats }])
+    await changeDuring("select headroom.beat('a')", fence)
+    expect(await server.query('select beat::text from headroom.lease')).toEqual([{ beat }])
   })
 
-  it.each([
-    ['keeps', STILL_SILENT, true],
-    ['without the check would lose', 'true', false],
-  ])('A leader that has beaten since it was observed %s its session', async (_, condition, isKept) => {
+  /** @returns true: the leader that has done something since it was observed still has its session */
+  async function keepsSessionAfter(sign: string, condition = STILL_SILENT): Promise<boolean> {
     await server.query(deposeFunction(condition))
     const [a, b] = [await session(), await session()]
     await a.query("select headroom.claim('a')")
     const { rows } = await b.query<{ sign: string }>('select headroom.sign_of_life() as sign')
-    await a.query("select headroom.beat('a')")
+    await server.query(sign)
     await b.query('select headroom.depose($1)', [rows[0]?.sign])
-    const lives = await a.query('select 1').then(
+    return a.query('select 1').then(
       () => true,
       () => false,
     )
-    expect(lives).toBe(isKept)
+  }
+
+  const BEATEN = 'update headroom.lease set beat = beat + 1'
+  const COMMITTED = 'update headroom.history set commits = commits + 1'
+
+  it.each([
+    ['has beaten', 'beat', BEATEN],
+    ['has committed', 'commits, ', COMMITTED],
+    ['began a term', 'epoch, ', EPOCH],
+    ['is another one', 'holder, ', HOLDER],
+  ])(
+    'A leader that %s since it was observed is not deposed, and would be without `%s`',
+    async (_, part, sign) => {
+      expect(await keepsSessionAfter(sign)).toBe(true)
+      const mutant = SIGN.replace(part === 'beat' ? `, ${part}` : part, '')
+      expect(mutant).not.toBe(SIGN)
+      await server.query(mutant)
+      expect(await keepsSessionAfter(sign)).toBe(false)
+    },
+  )
+
+  it('A leader that gave a sign of life would be deposed without the check', async () => {
+    expect(await keepsSessionAfter(BEATEN, 'true')).toBe(false)
   })
 
-  it('lets commits continue while a file is written, and a takeover wait for it', async () => {
-    const [a, b, c] = [await session(), await session(), await session()]
+  /** Takes the fence while its holder has changed a file and not committed. */
+  async function claimsDuringChange(claim = CLAIM): Promise<'after it' | 'before it'> {
+    await server.query(claim)
+    const [a, c] = [await session(), await session()]
     await server.query("update headroom.leader set holder = 'a', epoch = 1")
     await a.query('begin')
     await a.query(PUT)
     const json = JSON.stringify({ marks: [1, 1, 1, 1] })
-    await b.query("select headroom.commit_batch(1, 'a', 0, $1)", [json])
+    // A commit does not wait for it.
+    await (await session()).query("select headroom.commit_batch(1, 'a', 0, $1)", [json])
     let isTaken = false
     const taken = c.query("select headroom.claim('c')").then(() => (isTaken = true))
-    await expect.poll(isWaiting).toBe(true)
-    expect(isTaken).toBe(false)
+    await expect.poll(async () => isTaken || (await isWaiting())).toBe(true)
+    const outcome = isTaken ? 'before it' : 'after it'
     await a.query('commit')
     await taken
+    return outcome
+  }
+
+  it('lets commits continue while a file is written, and a takeover wait for it', async () => {
+    expect(await claimsDuringChange()).toBe('after it')
+    await server.query('truncate headroom.uploaded_files')
+    const mutant = CLAIM.replace(' perform 1 from leader where id = 1 for update;', '')
+    expect(mutant).not.toBe(CLAIM)
+    expect(await claimsDuringChange(mutant)).toBe('before it')
   })
 
-  it('ends the sessions of the previous holder when another takes it', async () => {
+  async function endsSession(claim = CLAIM): Promise<boolean> {
+    await server.query(claim)
     const [a, b] = [await session(), await session()]
     await a.query("select headroom.claim('a')")
     await b.query("select headroom.claim('b')")
-    await expect(a.query('select 1')).rejects.toThrow()
     expect(await server.query('select holder from headroom.leader')).toEqual([{ holder: 'b' }])
+    return a.query('select 1').then(
+      () => false,
+      () => true,
+    )
+  }
+
+  it('ends the sessions of the previous holder when another takes it', async () => {
+    expect(await endsSession()).toBe(true)
+    expect(await endsSession(CLAIM.replace('activity.pid = any(leader.sessions)', 'false'))).toBe(false)
+    expect(await endsSession(CLAIM.replace('array[pg_backend_pid()]', "'{}'"))).toBe(false)
+  })
+
+  /** Two terms, after commits of epoch 7. @returns their epochs, and the holder */
+  async function terms(lead = LEAD, claim = CLAIM): Promise<readonly unknown[]> {
+    for (const text of [claim, lead]) await server.query(text)
+    await server.query("update headroom.leader set holder = '', epoch = 1, sessions = '{}'")
+    await server.query('insert into headroom.marks values (1, 7, 1, 1, 1) on conflict do nothing')
+    const epochs: number[] = []
+    for (const holder of ['a', 'b']) {
+      const client = await session()
+      const { rows } = await client.query<{ epoch: string }>('select headroom.lead($1, $1, $1) as epoch', [
+        holder,
+      ])
+      epochs.push(Number(rows[0]?.epoch))
+    }
+    const [row] = await server.query<{ holder: string }>('select holder from headroom.leader')
+    return [...epochs, row?.holder]
+  }
+
+  it.each([
+    ['raises the epoch above those of all commits', LEAD, CLAIM, [8, 9, 'b']],
+    ['would have the epoch of the one before', LEAD.replace('epoch + 1', 'epoch'), CLAIM, [7, 7, 'b']],
+    ['would have no fence', LEAD.replace('perform claim(p_holder);', ''), CLAIM, [2, 3, '']],
+    [
+      'would have an epoch of earlier commits',
+      LEAD,
+      CLAIM.replace('greatest(epoch, coalesce((select marks.epoch from marks), 0))', 'epoch'),
+      [2, 3, 'b'],
+    ],
+  ])('A new term %s', async (_, lead, claim, expected) => {
+    expect(await terms(lead, claim)).toEqual(expected)
   })
 
   it('admits one controller at a time, and names the address of the other one', async () => {

@@ -12,7 +12,7 @@ export const COMMIT_CHANNEL = 'headroom_commits'
  * Takes the fence. Sessions of the previous holder are ended first, because one of them may be inside a
  * commit that holds the row.
  */
-const CLAIM = `
+export const CLAIM = `
 create or replace function headroom.claim(p_holder text) returns void language plpgsql
 set search_path = headroom, pg_temp as $$
 begin

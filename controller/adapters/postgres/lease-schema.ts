@@ -43,7 +43,7 @@ export const TERM_FENCE = `
   end if;`
 
 /** Begins a term: sessions of the leader before are ended, and the epoch rises. */
-const LEAD = `
+export const LEAD = `
 create or replace function headroom.lead(p_holder text, p_name text, p_url text) returns bigint
 language plpgsql set search_path = headroom, pg_temp as $$
 declare
@@ -78,24 +78,18 @@ end
 $$;`
 }
 
-const SIGN = `
+export const SIGN = `
 create or replace function headroom.sign_of_life() returns text language sql stable
 set search_path = headroom, pg_temp as $$
   select concat_ws('/', holder, epoch, commits, beat) from leader, history, lease
 $$;`
-
-/** Fence of a beat, which may change only what an earlier holder may change. */
-export const BEAT_FENCE = `
-  if (select holder from leader) is distinct from p_holder then
-    raise exception 'fenced: another controller leads' using errcode = 'HR001';
-  end if;`
 
 /**
  * A beat is refused as a commit is: so an idle leader learns that it was replaced. Returns the wanted next
  * leader if an operator asks it to resign: empty for any, null: it is not asked.
  * @param fence replaced in tests, which must notice its absence
  */
-export function beatFunction(fence = BEAT_FENCE): string {
+export function beatFunction(fence = TERM_FENCE): string {
   return `
 drop function if exists headroom.beat(text);
 create function headroom.beat(p_holder text) returns text language plpgsql
