@@ -66,6 +66,20 @@ describe.skipIf(whyNoPostgres() !== null)('a PostgreSQL store', () => {
     expect(POSTGRES_SCHEMA_VERSION).toBe(SCHEMA_VERSION)
   })
 
+  it('compresses the commit log with LZ4 where the server can', async () => {
+    const [can] = await server.query<{ can: boolean }>(
+      `select 'lz4' = any(enumvals) as can from pg_settings where name = 'default_toast_compression'`,
+    )
+    const store = open()
+    await store.load()
+    const events = Array.from({ length: 500 }, (_, i) => anEvent(i + 1))
+    await store.commit(aBatch({ events, marks: marks(501) }))
+    await store.close()
+    expect(await server.query('select pg_column_compression(batch) as by from headroom.commit_log')).toEqual([
+      { by: can?.can === true ? 'lz4' : 'pglz' },
+    ])
+  })
+
   it('links, counts and removes events as SQLite does, also after it was opened again', async () => {
     const limits = { retainEvents: 60, retainEventBytes: 20_000, retainDecisions: 10 }
     let stores: readonly Store[] = []

@@ -1,19 +1,14 @@
-/** A TCP proxy in front of PostgreSQL that cuts a connection at a commit, or all of them in one direction. */
+/** A TCP proxy in front of PostgreSQL that cuts a connection at a commit. */
 import { createConnection, createServer, type Server, type Socket } from 'node:net'
 
 /** Its own name in the prepared statement, or its text: part of every message with a commit. */
 const COMMIT = Buffer.from('commit')
 
-export type Direction = 'to the server' | 'from the server'
-
 export class CommitCutter {
   readonly port: number
   readonly #server: Server
   readonly #sockets: Set<Socket>
-  /** Those that send in each direction. */
-  readonly #senders = { 'to the server': new Set<Socket>(), 'from the server': new Set<Socket>() }
   #armed: { readonly at: 'before' | 'after'; done(): void } | null = null
-  #blocked: Direction | null = null
 
   private constructor(port: number, server: Server, sockets: Set<Socket>) {
     this.port = port
@@ -39,24 +34,8 @@ export class CommitCutter {
     })
   }
 
-  /**
-   * Nothing passes in this direction until `repair`, not even the end of a connection: TCP sends again what
-   * is lost.
-   */
-  block(direction: Direction): void {
-    this.#blocked = direction
-    for (const socket of this.#senders[direction]) socket.pause()
-  }
-
-  repair(): void {
-    if (this.#blocked !== null) for (const socket of this.#senders[this.#blocked]) socket.resume()
-    this.#blocked = null
-  }
-
   #join(client: Socket, target: number): void {
     const server = createConnection(target, '127.0.0.1')
-    this.#admit(client, 'to the server')
-    this.#admit(server, 'from the server')
     let isAnswerCut = false
     for (const socket of [client, server]) {
       this.#sockets.add(socket)
@@ -78,13 +57,6 @@ export class CommitCutter {
       if (isAnswerCut) return this.#finish(client, server)
       client.write(data)
     })
-  }
-
-  #admit(sender: Socket, direction: Direction): void {
-    const senders = this.#senders[direction]
-    senders.add(sender)
-    sender.on('close', () => senders.delete(sender))
-    if (this.#blocked === direction) sender.pause()
   }
 
   #finish(client: Socket, server: Socket): void {

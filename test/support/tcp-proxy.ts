@@ -1,6 +1,7 @@
 /**
  * A TCP proxy in front of one port of the loopback interface. It can cut its connections as a network does:
- * bytes and closings stop in one direction or both, no side is told, and after the cut they arrive late.
+ * bytes and closings stop in one direction or both, no side is told, and after the cut they arrive late. It
+ * can be as slow as a long way.
  */
 import { createConnection, createServer, type AddressInfo, type Server, type Socket } from 'node:net'
 import { afterEachFile } from './endings.ts'
@@ -24,21 +25,24 @@ interface Way {
 export class TcpProxy {
   readonly port: number
   readonly #server: Server
+  readonly #delayMs: number
   readonly #ways = new Set<Way>()
   #cut: readonly Direction[] = []
   #awaited: { readonly text: string; act(): void } | null = null
 
-  private constructor(server: Server, target: number) {
+  private constructor(server: Server, target: number, delayMs: number) {
     this.port = (server.address() as AddressInfo).port
     this.#server = server
+    this.#delayMs = delayMs
     server.on('connection', (client) => this.#join(client, createConnection(target, '127.0.0.1')))
     open.add(this)
   }
 
-  static async start(target: number): Promise<TcpProxy> {
+  /** @param delayMs of all bytes, in each direction; a timer adds up to a millisecond */
+  static async start(target: number, delayMs = 0): Promise<TcpProxy> {
     const server = createServer()
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-    return new TcpProxy(server, target)
+    return new TcpProxy(server, target, delayMs)
   }
 
   /** Also of connections that begin later. */
@@ -70,7 +74,7 @@ export class TcpProxy {
   }
 
   #join(client: Socket, target: Socket): void {
-    for (const socket of [client, target]) socket.on('error', () => {})
+    for (const socket of [client, target]) socket.on('error', () => {}).setNoDelay(true)
     this.#carry({ direction: 'to', source: client, sink: target, isClosed: false })
     this.#carry({ direction: 'from', source: target, sink: client, isClosed: false })
   }
@@ -84,7 +88,8 @@ export class TcpProxy {
         this.#awaited = null
         awaited.act()
       }
-      sink.write(data)
+      if (this.#delayMs === 0) sink.write(data)
+      else setTimeout(() => sink.write(data), this.#delayMs)
     })
     source.on('close', () => {
       way.isClosed = true
