@@ -23,7 +23,9 @@ export function withClaim(status: GPUNodeStatus, claim: Claim, limits: NodeLimit
     const capacityMib = residentCapacityMib(gpu.physicalMib, limits.reserveMib, gpu.foreignMib)
     const limitMib = commitLimitMib(gpu.physicalMib, limits.percent, capacityMib)
     const all = sum(here) + claim.vramMib
-    if (all > limitMib) return `GPU ${uuid} would have claims of ${all} MiB, but the limit is ${limitMib} MiB`
+    // Pods that are never swapped need physical VRAM alone (specification 2.3).
+    if (claim.swappable && all > limitMib)
+      return `GPU ${uuid} would have claims of ${all} MiB, but the limit is ${limitMib} MiB`
     const fixed = sum(here.filter(({ swappable }) => !swappable)) + (claim.swappable ? 0 : claim.vramMib)
     if (fixed > capacityMib)
       return `GPU ${uuid} would have ${fixed} MiB that cannot be swapped, but has only ${capacityMib} MiB`

@@ -31,6 +31,12 @@ describe('A claim', () => {
     expect(withClaim(before, claim('b', 2_529, false), LIMITS)).toMatch(/cannot be swapped/)
   })
 
+  it('of a pod that cannot be swapped does not count towards the overcommitted limit', () => {
+    const before = of(claim('a', 18_432), claim('b', 18_432))
+    expect(withClaim(before, claim('c', 1), LIMITS)).toMatch(/but the limit is 36864 MiB/)
+    expect(withClaim(before, claim('c', 1, false), LIMITS)).toHaveProperty('claims')
+  })
+
   it('of a pod replaces its earlier one', () => {
     expect(withClaim(of(claim('a', 20_000)), claim('a', 22_000), LIMITS)).toEqual(of(claim('a', 22_000)))
   })
