@@ -1,46 +1,10 @@
 /** The Helm chart as helm renders it and as the API server takes it. */
-import { execFile, execFileSync } from 'node:child_process'
 import { cpSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { parse, parseAllDocuments } from 'yaml'
+import { parse } from 'yaml'
+import { argsOf, CHART, helm, helmOn, rendered } from '../support/kubernetes/chart.ts'
 import { ControlPlane, whyNoControlPlane } from '../support/kubernetes/control-plane.ts'
-
-const ROOT = join(import.meta.dirname, '../..')
-const CHART = join(ROOT, 'deploy/helm/headroom')
-
-interface Rendered {
-  readonly kind: string
-  readonly metadata: { readonly name: string; readonly namespace?: string }
-  readonly spec?: {
-    readonly template?: {
-      readonly spec: { readonly containers: readonly { readonly image: string; readonly args?: string[] }[] }
-    }
-  }
-}
-
-function helm(...args: readonly string[]): string {
-  return execFileSync(join(ROOT, '.tools/helm'), args, { encoding: 'utf8', stdio: 'pipe' })
-}
-
-/** In the cluster; its output. */
-async function helmOn(plane: ControlPlane, ...args: readonly string[]): Promise<string> {
-  const env = { ...process.env, HOME: plane.folder }
-  const all = ['--kubeconfig', plane.kubeconfig, ...args]
-  return (await promisify(execFile)(join(ROOT, '.tools/helm'), all, { env })).stdout
-}
-
-function rendered(...args: readonly string[]): readonly Rendered[] {
-  const version = ['--kube-version', '1.36.4', '--namespace', 'headroom']
-  const text = helm('template', 'headroom', CHART, ...version, ...args)
-  return parseAllDocuments(text).flatMap((each) => (each.toJS() === null ? [] : [each.toJS() as Rendered]))
-}
-
-const argsOf = (name: string, ...values: readonly string[]): readonly string[] =>
-  rendered(...values).find(
-    ({ kind, metadata }) => ['Deployment', 'DaemonSet'].includes(kind) && metadata.name === name,
-  )?.spec?.template?.spec.containers[0]?.args ?? []
 
 describe.skipIf(whyNoControlPlane('helm') !== null)('With helm', () => {
   let plane: ControlPlane

@@ -110,24 +110,30 @@ export interface AgentPlan {
 }
 
 /**
- * Arguments of the agent of a node, with declared GPUs and the token that a kubelet would bind to its pod:
- * the node is in it.
+ * Returns a folder with the certificates of an agent and the token that a kubelet would bind to its pod: the
+ * node is in it.
  */
-export async function agentArguments(plane: ControlPlane, plan: AgentPlan): Promise<readonly string[]> {
-  const { node, inventory, cgroups, operatorPort, adminPort } = plan
+export async function agentAccount(plane: ControlPlane, node: string): Promise<string> {
   const account = { metadata: { name: 'headroom-agent', namespace: STACK_NAMESPACE } }
   await plane.apply([{ apiVersion: 'v1', kind: 'ServiceAccount', ...account }])
   const folder = join(plane.folder, `agent-${node}`)
-  mkdirSync(folder)
+  mkdirSync(folder, { recursive: true })
   const certificates = await callerCertificates(plane, 'headroom-agent')
   for (const name of ['ca.crt', 'tls.crt', 'tls.key'])
     writeFileSync(join(folder, name), Buffer.from(certificates[name] ?? '', 'base64'), { mode: 0o600 })
-  writeFileSync(join(folder, 'inventory.yaml'), JSON.stringify(inventory))
   const token = await plane.kubectl([
     ...['create', 'token', 'headroom-agent', '--namespace', STACK_NAMESPACE, '--audience', 'headroom'],
     ...['--bound-object-kind', 'Node', '--bound-object-name', node, '--duration', '24h'],
   ])
   writeFileSync(join(folder, 'token'), token, { mode: 0o600 })
+  return folder
+}
+
+/** Arguments of the agent of a node, with declared GPUs. */
+export async function agentArguments(plane: ControlPlane, plan: AgentPlan): Promise<readonly string[]> {
+  const { node, inventory, cgroups, operatorPort, adminPort } = plan
+  const folder = await agentAccount(plane, node)
+  writeFileSync(join(folder, 'inventory.yaml'), JSON.stringify(inventory))
   return [
     ...['operator', 'agent', '--token', join(folder, 'token'), '--node', node],
     ...['--operator', `localhost:${operatorPort}`, '--certificates', folder],
