@@ -4,7 +4,7 @@ import { MAX_LEASE_MS, MIN_LEASE_MS } from '../../controller/ports/leadership.ts
 import { DEFAULT_ADMISSION } from '../../operator/admission/admission-options.ts'
 import { MAX_HOST_MIB } from '../../protocol/limits.ts'
 import { MAX_PERCENT } from '../../operator/contract/percent.ts'
-import { mib, timeWithin, whole } from '../command/option-values.ts'
+import { folder, mib, timeWithin, whole } from '../command/option-values.ts'
 import { calls, repeatable, withExamples, type SetExit } from '../command/command-shape.ts'
 
 const ADMIN = '0.0.0.0:8081'
@@ -133,6 +133,7 @@ function addRun(operator: Command, setExit: SetExit): void {
           .default(60_000, '60s'),
       )
       .option('--observe', 'only report the decisions, without changing pods')
+      .option('--recording <folder>', 'record the inputs of each term, for `headroom sim redecide`', folder)
       .option('--service <name>', 'name of the Service that the scheduler calls', 'headroom-extender')
       .option('--secret <name>', 'name of the Secret for the certificates', 'headroom-extender')
       .option(

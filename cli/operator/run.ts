@@ -1,6 +1,7 @@
 import { hostname } from 'node:os'
 import { EXIT_OK } from '../../services/exit-codes.ts'
 import { openCluster, ownNamespace, type ClusterOptions } from '../../services/operator/cluster-access.ts'
+import { termRecorder } from '../../services/operator/term-recorder.ts'
 import { startOperatorProcess } from '../../services/operator/run.ts'
 import { untilSignal } from '../../services/until-signal.ts'
 import { addressOf, addressText } from '../command/addresses.ts'
@@ -16,6 +17,7 @@ interface RunArguments extends ClusterOptions {
   readonly overcommit: number
   readonly probe: number
   readonly observe?: boolean
+  readonly recording?: string
   readonly service: string
   readonly secret: string
   readonly schedulerSecret: string
@@ -34,12 +36,14 @@ export async function run(given: RunArguments): Promise<number> {
   const signalled = untilSignal().then(() => ended.abort())
   const { leaseName, lease: leaseMs, overcommit: helmPercent, service, secret } = given
   const { schedulerSecret, agentSecret, agentAccount } = given
+  const onNote = (line: string): unknown => process.stderr.write(`headroom: ${line}\n`)
   const running = await startOperatorProcess({
     ...{ api, namespace, listen, agents, admin, leaseName, leaseMs, helmPercent, service },
     observes: given.observe === true,
+    ...(given.recording === undefined ? {} : { record: termRecorder(given.recording, onNote) }),
     ...{ secret, schedulerSecret, agentSecret, agentAccount, probeSeconds: Math.ceil(given.probe / 1000) },
     ...{ dnsNames: given.dnsName, podName, name: given.name ?? podName ?? hostname(), signal: ended.signal },
-    onNote: (line) => process.stderr.write(`headroom: ${line}\n`),
+    onNote,
   })
   if (running !== null) {
     const [where, whereAdmin] = [addressText(listen, running.port), addressText(admin, running.adminPort)]

@@ -22,6 +22,13 @@ interface ServedRecording {
   readonly tap: InputRecorder
 }
 
+export interface RecordingPlace {
+  readonly dir: string
+  readonly fileMib: number
+  /** The newest that are kept. */
+  readonly files: number
+}
+
 /** Null: disabled. */
 export function startRecording(
   { dataDir, recording }: Pick<Settings, 'dataDir' | 'recording'>,
@@ -29,21 +36,39 @@ export function startRecording(
 ): ServedRecording | null {
   if (recording === null) return null
   const dir = join(dataDir, RECORDING_FOLDER)
+  const served = recordInto(
+    { dir, ...recording },
+    {
+      warn: (line, reason) => log.warn({ dir, reason }, line),
+      error: (line, reason) => log.error({ dir, reason }, line),
+    },
+  )
+  // Otherwise a crashing process would lose its last inputs.
+  process.once('exit', () => served.files.flushNow())
+  return served
+}
+
+interface RecordingLogger {
+  warn(line: string, reason: string): void
+  error(line: string, reason: string): void
+}
+
+/** Of one start of a controller. */
+export function recordInto(
+  { dir, fileMib, files: maxFiles }: RecordingPlace,
+  log: RecordingLogger,
+): ServedRecording {
   const files = createRecordingFiles({
-    dir,
-    fileBytes: Math.ceil(recording.fileMib * MIB_BYTES),
-    maxFiles: recording.files,
+    ...{ dir, maxFiles, fileBytes: Math.ceil(fileMib * MIB_BYTES) },
     version: packageVersion(),
     now: Date.now,
     fold: compactInThread,
     onHeadless: (reason) =>
-      log.warn({ dir, reason }, 'the beginning of this recording is lost, so it cannot be replayed'),
-    onStopped: (reason) => log.error({ dir, reason }, 'recording has stopped; the controller continues'),
+      log.warn('the beginning of this recording is lost, so it cannot be replayed', reason),
+    onStopped: (reason) => log.error('recording has stopped; the controller continues', reason),
   })
-  // Otherwise a crashing process would lose its last inputs.
-  process.once('exit', () => files.flushNow())
   const onNested = (): void =>
-    log.error('broken invariant: an input arrived during another; this recording cannot be replayed')
+    log.error('broken invariant: this recording cannot be replayed', 'an input arrived during another')
   return { files, tap: new InputRecorder(files, packageVersion(), onNested) }
 }
 

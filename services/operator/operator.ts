@@ -19,7 +19,7 @@ import { Placement } from './placement.ts'
 import type { PlacementOptions } from './placement-parts.ts'
 import { Reports } from './reports.ts'
 
-export interface OperatorOptions extends Pick<PlacementOptions, 'bindWithinMs'> {
+export interface OperatorOptions extends Pick<PlacementOptions, 'bindWithinMs' | 'record'> {
   readonly api: KubeApi
   /** Name of this process among the replicas. */
   readonly name: string
@@ -156,7 +156,7 @@ export class Operator {
   }
 
   async #begin(onContradiction: (how: 'contradiction') => void): Promise<Placement | null> {
-    const { api, helmPercent, probeSeconds, observes = false, onNote, bindWithinMs } = this.#options
+    const { api, helmPercent, probeSeconds, observes = false, onNote, bindWithinMs, record } = this.#options
     try {
       const placement = await Placement.start({
         ...{ api, helmPercent, probeSeconds, observes, onNote, objects: this.#objects, agents: this.#agents },
@@ -166,6 +166,7 @@ export class Operator {
           onContradiction('contradiction')
         },
         ...(bindWithinMs === undefined ? {} : { bindWithinMs }),
+        ...(record === undefined ? {} : { record }),
       })
       this.#placement = placement
       // Handles changes that happened during the start.

@@ -1,5 +1,6 @@
 /** The parts of a term, apart from its decisions. */
 import type { Clock } from '../../controller/ports/clock.ts'
+import type { InputTap } from '../../controller/recording/input-recorder.ts'
 import type { AgentLinks } from '../../operator/placing/agent-links.ts'
 import type { NodeLimits } from '../../operator/placing/claims.ts'
 import type { NodeBook } from '../../operator/placing/node-book.ts'
@@ -23,6 +24,14 @@ export interface PlacementOptions {
   /** The stored state contradicts the decisions of this term: a new term must begin. */
   readonly onContradiction: (why: string) => void
   readonly bindWithinMs?: DurationMs
+  /** Begins the recording of a term. Absent: nothing is recorded. */
+  readonly record?: () => TermRecording
+}
+
+export interface TermRecording {
+  readonly tap: InputTap
+  /** Resolves once everything is on the disk. */
+  close(): Promise<void>
 }
 
 interface Term {

@@ -32,7 +32,7 @@ import { type ClaimRepairParts, dropStaleClaims, restoreClaims } from './claim-r
 import { NodeSettings } from './node-settings.ts'
 import { agentsHeard } from './heard-agents.ts'
 import { NODE_KIND } from './node-records.ts'
-import { type PlacementOptions, podBindings, wholeSeconds } from './placement-parts.ts'
+import { type PlacementOptions, podBindings, type TermRecording, wholeSeconds } from './placement-parts.ts'
 import { BY, PodQueue } from './pod-queue.ts'
 import { termController } from './term-controller.ts'
 
@@ -56,6 +56,7 @@ export class Placement {
   readonly bindings: Bindings
   readonly settings: NodeSettings
   readonly controller: Controller
+  readonly #recording: TermRecording | null
   #isStopped = false
   /** A node has changed, or a pod has ended, since pods were tried again. */
   #hasChanged = false
@@ -70,7 +71,9 @@ export class Placement {
     const nodes = [...this.#declared()].map(([name, gpus]) => {
       return { name, gpus, limits: this.settings.limitsOf(name), hostSwapMib: this.#swapMib(name) }
     })
+    this.#recording = options.record?.() ?? null
     this.controller = termController({
+      inputTap: this.#recording?.tap ?? null,
       ...{ clock: this.#clock, random: this.#random, nodes, config: this.settings.config() },
       bus: deferredBus(this.#bus.endpoint(null), this.#clock),
       onFault: (fault) => options.onContradiction(errorText(fault)),
@@ -100,6 +103,7 @@ export class Placement {
     this.bindings.close()
     for (const { core } of this.#hosts.values()) core.stop()
     await this.controller.stop()
+    await this.#recording?.close()
     this.#clock.stop()
   }
 

@@ -5,6 +5,7 @@ import type { ConfigFields } from '../../controller/model/config.ts'
 import type { Bus } from '../../controller/ports/bus.ts'
 import type { Clock } from '../../controller/ports/clock.ts'
 import type { Random } from '../../controller/ports/random.ts'
+import type { InputTap } from '../../controller/recording/input-recorder.ts'
 import { MAX_STOP_GRACE_SECONDS } from '../../protocol/limits.ts'
 import { inRecovery, type RecoveredNode } from './node-records.ts'
 
@@ -14,10 +15,13 @@ export interface TermParts {
   readonly bus: Bus
   readonly nodes: readonly RecoveredNode[]
   readonly config: Partial<ConfigFields>
+  /** Null: nothing is recorded. */
+  readonly inputTap: InputTap | null
   readonly onFault: (fault: unknown) => void
 }
 
-export function termController({ clock, random, bus, nodes, config, onFault }: TermParts): Controller {
+export function termController(parts: TermParts): Controller {
+  const { clock, random, bus, nodes, config, inputTap, onFault } = parts
   const initial = { ...EMPTY_STATE, ...inRecovery(nodes, clock.now()) }
   return createController(
     { clock, random, bus, store: createMemoryStore({ initial, retainFinished: false }) },
@@ -27,6 +31,7 @@ export function termController({ clock, random, bus, nodes, config, onFault }: T
         max_stop_grace_seconds: MAX_STOP_GRACE_SECONDS,
         ...config,
       },
+      ...(inputTap === null ? {} : { inputTap }),
       onFault,
     },
   )
