@@ -34,6 +34,8 @@ export interface StackNode {
   readonly name: string
   /** VRAM of each GPU. */
   readonly gpusMib: readonly number[]
+  /** Name of the profile by which swaps take time. */
+  readonly swap?: string
 }
 
 export interface StackOptions extends ControlPlaneOptions {
@@ -213,13 +215,14 @@ export class Stack {
     return ports
   }
 
-  async #startNode({ name, gpusMib }: StackNode, operatorPort: number): Promise<void> {
+  async #startNode({ name, gpusMib, swap }: StackNode, operatorPort: number): Promise<void> {
     const kubelet = new FakeKubelet({
       ...{ api: this.api, node: name, pods: () => this.pods },
       remove: ({ metadata }) => this.#remove(metadata),
     })
     this.kubelets.set(name, kubelet)
-    const gpus = gpusMib.map((vram_mib) => ({ model: 'X', vram_mib }))
+    const profile = swap === undefined ? {} : { swap }
+    const gpus = gpusMib.map((vram_mib) => ({ model: 'X', vram_mib, ...profile }))
     const plan = { node: name, inventory: { gpus, host_swap_mib: HOST_SWAP_MIB }, cgroups: kubelet.cgroups }
     const own = { operatorPort, adminPort: await freePort() }
     const command = await agentArguments(this.plane, { ...plan, ...own })
