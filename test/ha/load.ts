@@ -52,6 +52,8 @@ export interface LoadOptions {
   readonly headers?: Readonly<Record<string, string>>
   /** Of a submission, without its name. */
   readonly task?: (name: string) => object
+  /** Number of submissions that are sent at the same time (default 4). */
+  readonly clients?: number
   /** Of each client, between an answer and its next submission (default 0). */
   readonly pauseMs?: number
 }
@@ -97,7 +99,9 @@ export class Load {
   }
 
   begin(): void {
-    this.#clients = Array.from({ length: CLIENTS }, (_, client) => this.#client(client))
+    this.#clients = Array.from({ length: this.#options.clients ?? CLIENTS }, (_, client) =>
+      this.#client(client),
+    )
   }
 
   async end(): Promise<void> {

@@ -9,7 +9,7 @@ import { freePort } from '../support/free-port.ts'
 import type { Environment } from '../support/live-cluster.ts'
 import { PostgresServer } from '../support/postgres-server.ts'
 import { TcpProxy } from '../support/tcp-proxy.ts'
-import { Load, Supervisor } from './load.ts'
+import { Load, Supervisor, type LoadOptions } from './load.ts'
 
 export interface Running {
   readonly name: string
@@ -30,6 +30,7 @@ export interface PairOptions {
   readonly leaseMs: number
   /** Pending tasks that are there at the start. */
   readonly openTasks: number
+  readonly load?: LoadOptions
   /** Of each controller, by its name. */
   readonly envOf?: (name: string) => Environment
   readonly server?: PostgresServer
@@ -40,13 +41,22 @@ export class Pair {
   readonly running: readonly Running[]
   readonly load: Load
 
-  private constructor(server: PostgresServer, running: readonly Running[]) {
+  private constructor(server: PostgresServer, running: readonly Running[], load: LoadOptions) {
     this.server = server
     this.running = running
-    this.load = new Load(running.map(({ root }) => root))
+    this.load = new Load(
+      running.map(({ root }) => root),
+      load,
+    )
   }
 
-  static async start({ leaseMs, openTasks, envOf = () => ({}), server }: PairOptions): Promise<Pair> {
+  static async start({
+    leaseMs,
+    openTasks,
+    load = {},
+    envOf = () => ({}),
+    server,
+  }: PairOptions): Promise<Pair> {
     const database = server ?? (await PostgresServer.start())
     await fillWith(openTasks, database)
     const env = {
@@ -57,7 +67,7 @@ export class Pair {
       ['a', 'b'].map((name) => controllerNamed(name, database, { ...env, ...envOf(name) })),
     )
     for (const { supervisor } of running) await supervisor.begin()
-    const pair = new Pair(database, running)
+    const pair = new Pair(database, running, load)
     pair.load.begin()
     await pair.load.nextAcknowledgement()
     return pair
