@@ -6,6 +6,7 @@ import contextlib
 import json
 import socket
 import threading
+import time
 import tracemalloc
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -167,6 +168,16 @@ def test_a_request_that_could_act_twice_is_sent_to_one_address(server: Server) -
             with pytest.raises(ConnectionFailed, match=f"{stopped}: no answer within 2 s"):
                 task.cancel()
     assert [method for method, _, _ in server.requests] == ["GET"]
+
+
+def test_a_request_that_must_not_overlap_is_repeated_after_the_first_has_ended(server: Server) -> None:
+    server.answers = [reply(200, {"token": "t"})]
+    with stopped_controller() as (stopped, _):
+        with Client(f"{stopped},{server.url}", timeout=3, attempts=2, environment={}) as client:
+            begin = time.monotonic()
+            client._transport.json("POST", "/tasks/t/attachment", is_repeatable=True, may_overlap=False)
+            assert time.monotonic() - begin >= 3
+    assert len(server.requests) == 1
 
 
 def test_a_request_that_waits_at_the_controller_or_carries_a_file_is_not_asked_for_twice() -> None:

@@ -161,8 +161,9 @@ class Lease:
         reservation.
         """
         try:
+            # A new token replaces the one before.
             place = self._client._transport.json(
-                "POST", f"{self.task._path()}/attachment", is_repeatable=True
+                "POST", f"{self.task._path()}/attachment", is_repeatable=True, may_overlap=False
             )
             self._report(None)
             self._attachment = Attachment.begin(place["socket"], place["token"])

@@ -68,8 +68,11 @@ class Transport:
         body: Any = None,
         headers: Optional[Mapping[str, str]] = None,
         is_repeatable: Optional[bool] = None,
+        may_overlap: bool = True,
     ) -> Any:
         """Returns the JSON body of the response, or None without a body. Bytes are sent unchanged.
+
+        Without `may_overlap` a repetition begins after the request before it has ended.
 
         Retries after 429 or if the request was never sent; repeatable requests (by default GET)
         also after a broken connection or 503. Raises ApiError, ConnectionFailed or
@@ -78,7 +81,7 @@ class Transport:
         repeatable = method == "GET" if is_repeatable is None else is_repeatable
         for attempt in range(1, self._attempts + 1):
             try:
-                patience = patience_seconds(query or {}, body, repeatable)
+                patience = patience_seconds(query or {}, body, repeatable and may_overlap)
                 return self._once(method, f"{path}{_query_text(query or {})}", body, headers or {}, patience)
             except HeadroomError as error:
                 if attempt == self._attempts or not _may_repeat(error, repeatable):
