@@ -2,7 +2,7 @@
  * The helper for probes of pods, with the command line that admission writes: against real servers, and in
  * namespaces that stand for a container whose processes are stopped.
  */
-import { execFileSync, spawn, spawnSync } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
 import { globSync, mkdirSync, mkdtempSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { createServer as createHttp2Server, type ServerHttp2Stream } from 'node:http2'
@@ -17,20 +17,16 @@ import { makeCertificates } from '../support/certificates.ts'
 import { freePort } from '../support/free-port.ts'
 import { temporaryFolder } from '../support/headroom-command.ts'
 import { aPod } from '../support/kubernetes/objects.ts'
+import { buildProbeHelper, hasGo } from '../support/kubernetes/probe-helper.ts'
 import { WAIT } from '../support/wait.ts'
 
-const SOURCES = join(import.meta.dirname, '../../operator/probe-helper')
 const NAMESPACES = ['--user', '--map-root-user', '--pid', '--mount', '--fork', '--kill-child']
-const PATH = `${process.env['PATH'] ?? ''}:/usr/local/go/bin`
 
 /** Null: the helper can be built, and run away from the processes of this machine. */
 function whyNot(): string | null {
-  const env = { ...process.env, PATH }
-  const fails = (...[program = '', ...args]: readonly string[]): boolean =>
-    spawnSync(program, args, { env, stdio: 'ignore' }).status !== 0
-  const why = fails('go', 'version')
+  const why = !hasGo()
     ? 'Go is not installed (https://go.dev/dl)'
-    : fails('unshare', ...NAMESPACES, '--mount-proc', 'true')
+    : spawnSync('unshare', [...NAMESPACES, '--mount-proc', 'true'], { stdio: 'ignore' }).status !== 0
       ? 'this user may not make namespaces with a /proc of their own'
       : null
   if (why !== null) process.stderr.write(`skipped: ${why}\n`)
@@ -86,9 +82,7 @@ async function listening(server: Server): Promise<number> {
 
 describe.skipIf(whyNot() !== null)('The helper for probes', () => {
   beforeAll(() => {
-    const env = { ...process.env, PATH, CGO_ENABLED: '0', GOTOOLCHAIN: 'local', GOFLAGS: '-buildvcs=false' }
-    execFileSync('go', ['vet', '.'], { cwd: SOURCES, env, stdio: 'pipe' })
-    execFileSync('go', ['build', '-o', helper, '.'], { cwd: SOURCES, env, stdio: 'pipe' })
+    buildProbeHelper(helper)
   })
 
   it('Installs itself for all users, also over a copy that is in use', async () => {

@@ -6,7 +6,7 @@ import { gpusOf } from '../../../operator/placing/pod-task.ts'
 import { nodeIdFromName } from '../../../protocol/node-id.ts'
 
 /** By task, as long as it holds them. @param nodes their names */
-class PlacementsOfEvents {
+export class PlacementsOfEvents {
   readonly byTask = new Map<string, string>()
   readonly #names: ReadonlyMap<string, string>
 
