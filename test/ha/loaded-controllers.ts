@@ -1,5 +1,6 @@
 /** Controllers on one store under load, each started again whenever it ends. */
 import { join } from 'node:path'
+import { newestMark } from '../../controller/adapters/postgres/standby-mark.ts'
 import { controllerOn, newFolder, type ControllerOn } from '../durability/controller-on.ts'
 import { freePort } from '../support/free-port.ts'
 import { Load, Supervisor } from './load.ts'
@@ -9,6 +10,8 @@ interface Running {
   readonly name: string
   readonly root: string
   readonly controller: ControllerOn
+  /** Of the marks of its host. */
+  readonly markBase: string
   readonly supervisor: Supervisor
 }
 
@@ -50,6 +53,12 @@ export class LoadedControllers {
     return times.sort((a, b) => a - b)
   }
 
+  /** Number of commits that every controller knows. */
+  get known(): number {
+    const marks = this.running.map(({ markBase }) => newestMark(markBase))
+    return Math.min(...marks.map((found) => (found.is === 'there' ? found.slot.mark.commits : 0)))
+  }
+
   report(what: string, times: readonly number[]): void {
     console.log(
       `${times.length} times ${what}: first 201 after ${spread(times)}; ` +
@@ -66,12 +75,19 @@ export class LoadedControllers {
 
 async function controllerNamed(name: string, storeUrl: string, keyFile: string): Promise<Running> {
   const port = await freePort()
-  const controller = controllerOn(newFolder(), {
+  const folder = newFolder()
+  const controller = controllerOn(folder, {
     CONTROLLER_STORE_URL: storeUrl,
     CONTROLLER_HTTP_PORT: String(port),
     CONTROLLER_NAME: name,
     CONTROLLER_SECRETS_KEY_FILE: keyFile,
   })
   const root = `http://127.0.0.1:${port}`
-  return { name, root, controller, supervisor: new Supervisor(controller, root) }
+  return {
+    name,
+    root,
+    controller,
+    markBase: join(folder, 'postgres'),
+    supervisor: new Supervisor(controller, root),
+  }
 }
