@@ -211,6 +211,7 @@ test-ha: export HA_STANDBY_SECONDS ?= 100
 test-ha: export HA_STANDBY_LAG_MS ?= 200
 test-ha: export HA_FROZEN_MS ?= 30000
 test-ha: export HA_SERVER_STOPS ?= 20
+test-ha: export HA_STEADY_SECONDS ?= 1800
 test-ha: export HA_FIRST_201_WITHIN_MS ?= 5000
 test-ha: export HA_FIRST_201_P95_WITHIN_MS ?= 3000
 test-ha: export HA_FIRST_START_P95_WITHIN_MS ?= 5000
@@ -220,6 +221,12 @@ test-ha: install ## kill a controller on PostgreSQL; kill, freeze, restart, fill
 	vitest run test/ha test/durability/acknowledged-writes.test.ts --disable-console-intercept=true \
 	  --no-file-parallelism
 	@exec node test/bench/store-rate.ts
+
+# HA_STORM_FROM=7 resumes at the seventh loop, HA_STORM_SEED draws others. A loop takes up to 3 s.
+test-ha-storm: export HA_STORM_LOOPS ?= 1000
+test-ha-storm: export HA_STORM_SEED ?= 1
+test-ha-storm: install broker ## kill, stop and cut off the leader of two controllers again and again, with GPU servers
+	vitest run test/ha-storms --disable-console-intercept=true --no-file-parallelism
 
 # Each case starts a controller on a copy of one data folder. LOSS_SEED sets the seed, LOSS_FROM resumes.
 test-loss: export LOSS_BITS ?= 1000

@@ -37,7 +37,7 @@ const ADAPTERS = [
 /** Pure code in quantity: generated worlds, library scenarios, the texts of all files. */
 const WORLDS = [...tests('property', 'scenario', 'tidy'), ...UNMEASURED_UNIT]
 /** Tests that kill and stop processes and wait for real leases; `make test-kills` and its longer forms. */
-const KILLS = tests('faults', 'durability', 'ha', 'storms')
+const KILLS = tests('faults', 'durability', 'ha', 'ha-storms', 'storms')
 /** The page in a real browser. */
 const PAGES = tests('ui')
 /** Packing and installing takes a minute; `make test-package`. */

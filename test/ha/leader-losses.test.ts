@@ -14,6 +14,7 @@ const LEASE_MS = figure('HA_LEASE_MS', 2_000)
 const OPEN_TASKS = figure('HA_OPEN_TASKS', 0)
 const FIRST_WITHIN_MS = figure('HA_FIRST_201_WITHIN_MS', 60_000)
 const FIRST_P95_WITHIN_MS = figure('HA_FIRST_201_P95_WITHIN_MS', 60_000)
+const COMMIT_WITHIN_MS = 60_000
 const TIMEOUT_MS = 300_000 + LOSSES * 60_000
 
 describe.skipIf(whyNoPostgres() !== null)('the loss of the leader', { timeout: TIMEOUT_MS }, () => {
@@ -62,14 +63,15 @@ describe.skipIf(whyNoPostgres() !== null)('the loss of the leader', { timeout: T
 
   it('loses nothing when it is stopped, half of the times in a commit, and continues', async () => {
     await lost('stopped (SIGSTOP) and continued', async ({ controller, toDatabase }, i) => {
-      const { starts, pid } = controller.member
-      const stop = () => void process.kill(pid, 'SIGSTOP')
+      const { member } = controller
+      const { starts } = member
+      const stop = () => member.signal('SIGSTOP')
       if (i % 2 === 0) stop()
       // PostgreSQL receives the commit, and the leader no answer.
-      else await toDatabase.onSent('commit', stop)
+      else expect(await toDatabase.onSent('commit', COMMIT_WITHIN_MS, stop)).toBe(true)
       return () => {
-        process.kill(pid, 'SIGCONT')
-        expect(controller.member.starts).toBe(starts)
+        member.signal('SIGCONT')
+        expect(member.starts).toBe(starts)
       }
     })
     // The continued controller has ended its term and is a standby again.

@@ -56,6 +56,8 @@ export interface LoadOptions {
   readonly clients?: number
   /** Of each client, between an answer and its next submission (default 0). */
   readonly pauseMs?: number
+  /** How long a client waits for one of several controllers (default PATIENCE_MS). */
+  readonly patienceMs?: number
 }
 
 /** Clients that submit one task after the other, and repeat each with its key until it is acknowledged. */
@@ -89,6 +91,11 @@ export class Load {
 
   get acknowledged(): number {
     return this.#ids.size
+  }
+
+  /** Acknowledged tasks: name and ID. */
+  get ids(): ReadonlyMap<string, string> {
+    return this.#ids
   }
 
   /** Between acknowledgements, since the last call. */
@@ -131,12 +138,12 @@ export class Load {
   /** @returns false: try the next address */
   async #submit(name: string, url: string): Promise<boolean> {
     const sentAt = performance.now()
-    const { headers = {}, task = () => ({ vram_mib: 1_000 }) } = this.#options
+    const { headers = {}, task = () => ({ vram_mib: 1_000 }), patienceMs = PATIENCE_MS } = this.#options
     const answer = await fetch(url, {
       method: 'POST',
       headers: { ...headers, 'content-type': 'application/json', 'idempotency-key': name },
       body: JSON.stringify({ name, ...task(name) }),
-      signal: AbortSignal.timeout(this.#urls.length > 1 ? PATIENCE_MS : 10_000),
+      signal: AbortSignal.timeout(this.#urls.length > 1 ? patienceMs : 10_000),
     })
       .then(async (response) => ({ status: response.status, text: await response.text() }))
       .catch((error: unknown) => {

@@ -11,6 +11,8 @@ import { PostgresServer } from '../support/postgres-server.ts'
 import { TcpProxy } from '../support/tcp-proxy.ts'
 import { Load, Supervisor, type LoadOptions } from './load.ts'
 
+export const CONTROLLERS = ['a', 'b']
+
 export interface Running {
   readonly name: string
   /** Of its clients and of the other controller. */
@@ -64,7 +66,7 @@ export class Pair {
       CONTROLLER_LEASE_MS: String(leaseMs),
     }
     const running = await Promise.all(
-      ['a', 'b'].map((name) => controllerNamed(name, database, { ...env, ...envOf(name) })),
+      CONTROLLERS.map((name) => controllerNamed(name, database, { ...env, ...envOf(name) })),
     )
     for (const { supervisor } of running) await supervisor.begin()
     const pair = new Pair(database, running, load)

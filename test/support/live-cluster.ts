@@ -103,7 +103,8 @@ export class LiveCluster {
   readonly #members: Member[] = []
   readonly #root: string
   #natsPort = 0
-  #httpPort = 0
+  /** Of a controller. */
+  url: string
   broker: Member
   controller: Member
   /** Sent with requests; null: the controller is open. */
@@ -114,8 +115,10 @@ export class LiveCluster {
     controllerEnv: Environment,
     root: string,
   ) {
+    const [natsPort, httpPort] = ports
     this.#root = root
-    ;[this.#natsPort, this.#httpPort] = ports
+    this.#natsPort = natsPort
+    this.url = `http://127.0.0.1:${httpPort}`
     // Tasks write to it, each as a separate user.
     chmodSync(this.folder, 0o777)
     this.broker = this.#member(
@@ -125,7 +128,7 @@ export class LiveCluster {
     )
     const env = {
       CONTROLLER_HTTP_HOST: '127.0.0.1',
-      CONTROLLER_HTTP_PORT: String(this.#httpPort),
+      CONTROLLER_HTTP_PORT: String(httpPort),
       CONTROLLER_DATA_DIR: this.path('controller'),
     }
     this.controller = this.#member('controller', headroomIn(root, 'serve'), {
@@ -150,6 +153,13 @@ export class LiveCluster {
     return cluster
   }
 
+  /** Only the broker runs. The caller starts controllers, and sets `url`. */
+  static async startBrokerAlone(): Promise<LiveCluster> {
+    const cluster = new LiveCluster([await freePort(), 0], {}, ROOT)
+    await cluster.startBroker()
+    return cluster
+  }
+
   /** Broker and controller run and are connected. @param root folder of the sources of its programs */
   static async start(controllerEnv: Environment = {}, root = ROOT): Promise<LiveCluster> {
     const cluster = new LiveCluster([await freePort(), await freePort()], controllerEnv, root)
@@ -165,10 +175,6 @@ export class LiveCluster {
 
   get natsUrl(): string {
     return `nats://127.0.0.1:${this.#natsPort}`
-  }
-
-  get url(): string {
-    return `http://127.0.0.1:${this.#httpPort}`
   }
 
   path(name: string): string {
@@ -236,7 +242,8 @@ export class LiveCluster {
     const command = headroomIn(this.#root, 'gpu-server', '--allow-exec', ...own, ...options)
     const server = this.#member(name, command, { ...identity, LOG_LEVEL: 'info', ...env })
     await server.start(async () =>
-      (await this.nodes()).some((node) => node.name === name && node.status === 'up'),
+      // A controller that has just lost the lead answers nothing.
+      (await this.nodes().catch(() => [])).some((node) => node.name === name && node.status === 'up'),
     )
     return server
   }
@@ -274,6 +281,10 @@ export class LiveCluster {
 
   get #authorization(): Readonly<Record<string, string>> {
     return this.token === null ? {} : { Authorization: `Bearer ${this.token}` }
+  }
+
+  get members(): readonly Member[] {
+    return this.#members
   }
 
   /** A process of this cluster: it ends with it. */

@@ -19,7 +19,8 @@ interface Way {
   readonly direction: Direction
   readonly source: Socket
   readonly sink: Socket
-  isClosed: boolean
+  /** The source sends no more. */
+  isOver: boolean
 }
 
 export class TcpProxy {
@@ -34,13 +35,15 @@ export class TcpProxy {
     this.port = (server.address() as AddressInfo).port
     this.#server = server
     this.#delayMs = delayMs
-    server.on('connection', (client) => this.#join(client, createConnection(target, '127.0.0.1')))
+    server.on('connection', (client) =>
+      this.#join(client, createConnection({ port: target, host: '127.0.0.1', allowHalfOpen: true })),
+    )
     open.add(this)
   }
 
   /** @param delayMs of all bytes, in each direction; a timer adds up to a millisecond */
   static async start(target: number, delayMs = 0): Promise<TcpProxy> {
-    const server = createServer()
+    const server = createServer({ allowHalfOpen: true })
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
     return new TcpProxy(server, target, delayMs)
   }
@@ -56,27 +59,34 @@ export class TcpProxy {
     this.#cut = []
     for (const way of this.#ways) {
       way.source.resume()
-      if (way.isClosed) this.#close(way)
+      if (way.isOver) this.#end(way)
     }
   }
 
-  /** Acts once, when bytes with this text have come from a client, before the target receives them. */
-  onSent(text: string, act: () => void): Promise<void> {
-    return new Promise((resolve) => {
-      this.#awaited = {
-        text,
-        act: () => {
-          act()
-          resolve()
-        },
-      }
-    })
+  /**
+   * Acts once, when bytes with this text have come from a client, before the target receives them: it
+   * receives them after the cut if the action is a cut. @returns false: none came in time
+   */
+  async onSent(text: string, withinMs: number, act: () => void): Promise<boolean> {
+    const seen = Promise.withResolvers<boolean>()
+    this.#awaited = {
+      text,
+      act: () => {
+        act()
+        seen.resolve(true)
+      },
+    }
+    const timer = setTimeout(() => seen.resolve(false), withinMs)
+    const isSeen = await seen.promise
+    clearTimeout(timer)
+    this.#awaited = null
+    return isSeen
   }
 
   #join(client: Socket, target: Socket): void {
     for (const socket of [client, target]) socket.on('error', () => {}).setNoDelay(true)
-    this.#carry({ direction: 'to', source: client, sink: target, isClosed: false })
-    this.#carry({ direction: 'from', source: target, sink: client, isClosed: false })
+    this.#carry({ direction: 'to', source: client, sink: target, isOver: false })
+    this.#carry({ direction: 'from', source: target, sink: client, isOver: false })
   }
 
   #carry(way: Way): void {
@@ -88,19 +98,26 @@ export class TcpProxy {
         this.#awaited = null
         awaited.act()
       }
-      if (this.#delayMs === 0) sink.write(data)
-      else setTimeout(() => sink.write(data), this.#delayMs)
+      if (this.#cut.includes(direction)) source.unshift(data)
+      else this.#later(() => sink.write(data))
     })
-    source.on('close', () => {
-      way.isClosed = true
-      if (!this.#cut.includes(direction)) this.#close(way)
-    })
+    for (const end of ['end', 'close'])
+      source.on(end, () => {
+        way.isOver = true
+        if (!this.#cut.includes(direction)) this.#end(way)
+      })
     if (this.#cut.includes(direction)) source.pause()
   }
 
-  #close(way: Way): void {
+  /** The other direction has an end of its own. */
+  #end(way: Way): void {
     this.#ways.delete(way)
-    way.sink.end(() => way.sink.destroy())
+    this.#later(() => way.sink.end())
+  }
+
+  #later(pass: () => void): void {
+    if (this.#delayMs === 0) pass()
+    else setTimeout(pass, this.#delayMs)
   }
 
   async end(): Promise<void> {
