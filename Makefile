@@ -8,7 +8,7 @@
 .PHONY: bench bench-live bench-rest bench-proxy bench-gateway bench-memory bench-sweep bench-ui
 .PHONY: test-ui test-gpu test-kills test-faults test-storms test-durability test-loss test-set-back test-hostile
 .PHONY: test-serving test-ha test-worlds bench-store
-.PHONY: images list-images kubernetes-tools test-kubernetes
+.PHONY: images list-images kubernetes-tools test-kubernetes bench-kubernetes
 .PHONY: test-contracts test-containers test-ha-compose test-container-storm test-package test-tutorial package-contents python wheel
 
 # Debian installs nats-server in /usr/sbin, which is not on a user's PATH.
@@ -135,6 +135,10 @@ bench-gateway: install guard ## measure headroom gateway against the proxy and t
 # ARGS selects measurements: day, openb, speedup.
 bench-sweep: install ## measure sweeps: two cores against one, openb, a day of 64 GPUs (idle machine)
 	@exec node test/bench/sweep/main.ts $(ARGS)
+
+# Needs the programs of `make kubernetes-tools`. ARGS="NODES PODS ALL_PODS" changes the load.
+bench-kubernetes: install ## measure the operator with a real scheduler: 1,000 nodes, 10,000 pods (idle machine)
+	@exec node test/bench/kubernetes/main.ts $(ARGS)
 
 # ARGS="--tasks 100000" sets the number of tasks.
 bench-memory: install ## measure controller memory between 100,000 and 1,000,000 completed tasks (minutes)

@@ -10,7 +10,8 @@ import { taskNamed } from '../command/task-named.ts'
 import { drained } from '../output/drained.ts'
 import { StatusLine } from '../output/status-line.ts'
 import { eachFile } from './artifacts.ts'
-import { inParallel } from './upload-folder.ts'
+import { inParallel } from '../../services/in-parallel.ts'
+import { FILES_AT_ONCE } from './upload-folder.ts'
 
 /** Pieces of one file that are requested at the same time. */
 const PIECES_AHEAD = 4
@@ -69,7 +70,7 @@ class Copy {
     }
     const regular = files.filter(({ kind }) => kind === 'file')
     let done = 0
-    await inParallel(regular, async (file) => {
+    await inParallel(regular, FILES_AT_ONCE, async (file) => {
       await this.file(file.path, relative(file))
       this.#line.show(`${(done += 1)} of ${regular.length} files`)
     })

@@ -2,12 +2,13 @@
 import { open } from 'node:fs/promises'
 import type { HeadroomClient } from '../../clients/typescript/client.ts'
 import { CommandFailure, UsageError } from '../../services/exit-codes.ts'
+import { inParallel } from '../../services/in-parallel.ts'
 import { StatusLine } from '../output/status-line.ts'
 import { byteSize } from '../output/figures.ts'
 import { manifestOf, readChunk, sha256, type ChunkPlace, type FolderManifest } from './folder-manifest.ts'
 
-/** Chunks that are uploaded at the same time. */
-const UPLOADS_AT_ONCE = 6
+/** Files and chunks that are moved at the same time. */
+export const FILES_AT_ONCE = 6
 /** The limit of one request. */
 const HASHES_PER_REQUEST = 1_000
 
@@ -20,7 +21,7 @@ export async function uploadFolder(client: HeadroomClient, folder: string): Prom
     await requireRoom(client, folder, manifest)
     const missing = await missingOf(client, [...manifest.chunks.keys()])
     let sent = 0
-    await inParallel(missing, async (hash) => {
+    await inParallel(missing, FILES_AT_ONCE, async (hash) => {
       await client.blobs.put(hash, await chunkAt(manifest.chunks.get(hash) as ChunkPlace, hash))
       line.show(`uploading ${folder}: ${(sent += 1)} of ${missing.length} chunks`)
     })
@@ -57,12 +58,4 @@ async function chunkAt({ file, offset, bytes }: ChunkPlace, hash: string): Promi
   } finally {
     await handle.close()
   }
-}
-
-export async function inParallel<T>(items: readonly T[], work: (item: T) => Promise<void>): Promise<void> {
-  let next = 0
-  const run = async (): Promise<void> => {
-    while (next < items.length) await work(items[next++] as T)
-  }
-  await Promise.all(Array.from({ length: UPLOADS_AT_ONCE }, run))
 }

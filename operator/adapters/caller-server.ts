@@ -36,6 +36,8 @@ export class Forbidden extends Error {
 
 export class CallerServer extends TlsServer {
   readonly #options: CallerServerOptions
+  /** Common names of the callers, by connection. */
+  readonly #callers = new WeakMap<TLSSocket, string>()
 
   private constructor(options: CallerServerOptions) {
     super(options, options.maxConnections)
@@ -49,10 +51,19 @@ export class CallerServer extends TlsServer {
     return server
   }
 
+  /** The certificate is the same for all requests of a connection. */
+  #callerOf(socket: TLSSocket): string {
+    const known = this.#callers.get(socket)
+    if (known !== undefined) return known
+    const { CN: name = '' } = socket.getPeerCertificate().subject ?? {}
+    this.#callers.set(socket, name)
+    return name
+  }
+
   protected override async answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { caller, routes, maxRequestBytes, log } = this.#options
-    const { CN: name } = (request.socket as TLSSocket).getPeerCertificate().subject ?? {}
-    if (name !== caller) return void response.writeHead(403, { connection: 'close' }).end()
+    if (this.#callerOf(request.socket as TLSSocket) !== caller)
+      return void response.writeHead(403, { connection: 'close' }).end()
     const route = request.method === 'POST' ? routes.get(request.url ?? '') : undefined
     if (route === undefined) return void response.writeHead(404).end()
     try {
@@ -61,7 +72,10 @@ export class CallerServer extends TlsServer {
       // A new connection may reach the one that leads.
       if (answer === null)
         return void response.writeHead(503, { connection: 'close' }).end('another operator leads')
-      response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(answer))
+      const body = Buffer.from(JSON.stringify(answer))
+      // The scheduler keeps a connection only if it sees the end of the answer with its last byte.
+      const headers = { 'content-type': 'application/json', 'content-length': body.length }
+      response.writeHead(200, headers).end(body)
     } catch (error) {
       const code = codeOf(error)
       const kind = error instanceof Error ? error.name : 'unknown error'

@@ -20,7 +20,8 @@ export interface ExtenderServerOptions extends Omit<
 
 /** Names of 10,000 nodes, and a pod. */
 const MAX_REQUEST_BYTES = 8 * 1024 * 1024
-const MAX_CONNECTIONS = 64
+/** The scheduler opens one for each binding in progress. */
+const MAX_CONNECTIONS = 1_024
 
 type Fields = Readonly<Record<string, unknown>>
 

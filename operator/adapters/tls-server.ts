@@ -13,6 +13,8 @@ export interface TlsIdentity {
 
 /** The API server and the scheduler wait for 10 s or less. */
 const REQUEST_TIMEOUT_MS = 10_000
+/** Callers in Go give up an idle connection after 90 s: a request never meets one that is being closed. */
+const KEEP_ALIVE_MS = 120_000
 
 export abstract class TlsServer {
   readonly #server: Server
@@ -22,6 +24,7 @@ export abstract class TlsServer {
     this.#server.maxConnections = maxConnections
     this.#server.requestTimeout = REQUEST_TIMEOUT_MS
     this.#server.headersTimeout = REQUEST_TIMEOUT_MS
+    this.#server.keepAliveTimeout = KEEP_ALIVE_MS
   }
 
   protected abstract answer(request: IncomingMessage, response: ServerResponse): Promise<void>

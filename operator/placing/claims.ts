@@ -30,16 +30,28 @@ export function withClaim(status: GPUNodeStatus, claim: Claim, limits: NodeLimit
     if (fixed > capacityMib)
       return `GPU ${uuid} would have ${fixed} MiB that cannot be swapped, but has only ${capacityMib} MiB`
   }
-  return { ...status, claims: [...others, claim] }
+  return summed({ ...status, claims: [...others, claim] })
 }
 
 export function withoutClaim(status: GPUNodeStatus, podUid: string): GPUNodeStatus {
   const { claims = [] } = status
   const kept = claims.filter((claim) => claim.podUid !== podUid)
-  return kept.length === claims.length ? status : { ...status, claims: kept }
+  return kept.length === claims.length ? status : summed({ ...status, claims: kept })
 }
 
 export function withAddedClaim(status: GPUNodeStatus, claim: Claim): GPUNodeStatus {
   const { claims } = withoutClaim(status, claim.podUid)
-  return { ...status, claims: [...(claims ?? []), claim] }
+  return summed({ ...status, claims: [...(claims ?? []), claim] })
+}
+
+/** The sums of the claims are written with them; where the bytes are follows with the next report. */
+function summed(status: GPUNodeStatus): GPUNodeStatus {
+  const { claims = [] } = status
+  if (status.gpus === undefined) return status
+  const gpus = status.gpus.map((gpu) => {
+    const here = claims.filter(({ gpuUuids }) => gpuUuids.includes(gpu.uuid))
+    const committedMib = here.reduce((total, { vramMib }) => total + vramMib, 0)
+    return { ...gpu, committedMib, residentMib: Math.max(0, committedMib - gpu.swappedOutMib) }
+  })
+  return { ...status, gpus, committedMib: gpus.reduce((total, gpu) => total + gpu.committedMib, 0) }
 }

@@ -1,4 +1,7 @@
-/** The GPUNode of one node. Changes of its status are made one after the other, each against its version. */
+/**
+ * The GPUNode of one node. Changes of its status are made against its version, those that arrive during a
+ * write together in the next one.
+ */
 import { isDeepStrictEqual } from 'node:util'
 import { GPU_NODE, type GPUNodeStatus } from '../contract/policies.ts'
 import {
@@ -13,6 +16,13 @@ import {
 /** Returns the new status, or why the status stays as it is. */
 export type StatusChange = (status: GPUNodeStatus) => GPUNodeStatus | string
 
+interface Wanted {
+  readonly change: StatusChange
+  /** Null: it is stored, or nothing had to change. */
+  readonly done: (why: string | null) => void
+  readonly failed: (error: unknown) => void
+}
+
 const KIND = ownResource(GPU_NODE)
 const TRIES = 10
 
@@ -21,6 +31,7 @@ export class NodeBook {
   readonly #api: KubeApi
   #object: KubeObject | null
   #last: Promise<unknown> = Promise.resolve()
+  #wanted: Wanted[] = []
 
   /** @param object as it was last seen; null: it does not exist */
   constructor(api: KubeApi, nodeName: string, object: KubeObject | null) {
@@ -45,9 +56,9 @@ export class NodeBook {
 
   /** Resolves with null once the change is stored, or with the reason of the change why it is not. */
   change(change: StatusChange): Promise<string | null> {
-    const done = this.#last.then(() => this.#change(change))
-    this.#last = done.catch(() => {})
-    return done
+    const stored = new Promise<string | null>((done, failed) => this.#wanted.push({ change, done, failed }))
+    this.#last = this.#last.then(() => this.#write(this.#wanted.splice(0)))
+    return stored
   }
 
   /** Reads the stored status again. */
@@ -57,16 +68,32 @@ export class NodeBook {
     return done
   }
 
-  async #change(change: StatusChange): Promise<string | null> {
+  async #write(wanted: readonly Wanted[]): Promise<void> {
+    if (wanted.length === 0) return
+    try {
+      const answers = await this.#change(wanted)
+      for (const [place, { done }] of wanted.entries()) done(answers[place] ?? null)
+    } catch (error) {
+      for (const { failed } of wanted) failed(error)
+    }
+  }
+
+  /** Resolves with the reason of each change that is refused. */
+  async #change(wanted: readonly Wanted[]): Promise<readonly (string | null)[]> {
     for (let tries = 1; ; tries += 1) {
       const object = (this.#object ??= await this.#read())
       const before = statusOf(object)
-      const status = change(before)
-      if (typeof status === 'string') return status
-      if (isDeepStrictEqual(status, before)) return null
+      let status = before
+      const refused = wanted.map(({ change }) => {
+        const changed = change(status)
+        if (typeof changed === 'string') return changed
+        status = changed
+        return null
+      })
+      if (isDeepStrictEqual(status, before)) return refused
       try {
         this.#object = await this.#api.replace(KIND, { ...object, status }, { subresource: 'status' })
-        return null
+        return refused
       } catch (error) {
         // The known object is out of date. After another failure it may be.
         this.#object = null

@@ -8,7 +8,7 @@
  */
 import type { CancelTimer, Clock } from '../../controller/ports/clock.ts'
 import type { StartRefused } from '../../protocol/message-fields.ts'
-import type { DurationMs } from '../../protocol/units.ts'
+import type { DurationMs, Instant } from '../../protocol/units.ts'
 import type { Pod } from '../contract/kubernetes.ts'
 import { POD_ANNOTATIONS, PLACING_ANNOTATION, SCHEDULING_GATE } from '../contract/names.ts'
 import type { Claim } from '../contract/policies.ts'
@@ -56,9 +56,13 @@ interface Way {
   said: string | null
   cancel: CancelTimer
   isBinding: boolean
+  /** As the API server answered when the gate was removed. */
+  ungated: Pod | null
 }
 
 const BIND_WITHIN_MS = 30_000
+/** The scheduler has its own queue: a pod that it has not tried waits this long while it binds others. */
+const UNTRIED_WITHIN_MS = 600_000
 /** The scheduler has seen a pod without its gate before, and its pause between two tries is short. */
 const BIND_AGAIN_WITHIN_MS = 10_000
 /** A start that failed for a passing reason is not repeated at once. */
@@ -85,6 +89,8 @@ export class PodBindings implements Bindings {
    */
   readonly #refusals = new Map<string, readonly string[]>()
   #touched = 0
+  /** Time of the last binding. */
+  #boundAt: Instant = -Infinity
 
   constructor(options: PodBindingsOptions) {
     this.#options = options
@@ -93,7 +99,7 @@ export class PodBindings implements Bindings {
   /** `done` is called once, later. */
   begin(claim: Claim, nodeName: string, done: (bound: Bound) => void): void {
     const said = this.#schedulerSaid(claim.podUid)
-    const way: Way = { claim, nodeName, done, said, cancel: () => {}, isBinding: false }
+    const way: Way = { claim, nodeName, done, said, cancel: () => {}, isBinding: false, ungated: null }
     this.#ways.set(claim.podUid, way)
     void this.#ungate(way).catch((error: unknown) => {
       this.#options.onFault(error)
@@ -123,20 +129,22 @@ export class PodBindings implements Bindings {
     this.#ways.clear()
   }
 
-  isOnItsWay(podUid: string): boolean {
-    return this.#ways.has(podUid)
+  /** @param nodeName to this node only */
+  isOnItsWay(podUid: string, nodeName?: string): boolean {
+    const way = this.#ways.get(podUid)
+    return way !== undefined && (nodeName === undefined || way.nodeName === nodeName)
   }
 
   filter(podUid: string, candidates: readonly string[]): FilterAnswer {
     const way = this.#ways.get(podUid)
     if (way === undefined) return this.#refused(podUid, candidates, this.#options.whyWaiting(podUid))
     const { nodeName } = way
-    const others = candidates.filter((name) => name !== nodeName)
-    const why = `VRAM is reserved on ${nodeName}`
-    if (others.length < candidates.length) return { ...refusal(others, why), nodeNames: [nodeName] }
+    // The scheduler reads no reasons when a node is left.
+    if (candidates.includes(nodeName)) return { nodeNames: [nodeName], failed: {} }
     const error = `the scheduler does not propose ${nodeName}`
     if (!way.isBinding) this.#end(way, { error, refused: CONSTRAINTS })
-    return this.#refused(podUid, candidates, `${why}, which is not among the candidates`)
+    const why = `VRAM is reserved on ${nodeName}, which is not among the candidates`
+    return this.#refused(podUid, candidates, why)
   }
 
   /** Resolves with null once the pod is bound, or with the reason. */
@@ -148,6 +156,7 @@ export class PodBindings implements Bindings {
     way.isBinding = true
     way.cancel()
     const bound = await this.#bind(way).catch((error: unknown) => this.#afterFault(way, error))
+    if (bound.error === null) this.#boundAt = this.#options.clock.now()
     this.#end(way, bound)
     return bound.error
   }
@@ -177,28 +186,37 @@ export class PodBindings implements Bindings {
   }
 
   async #ungate(way: Way): Promise<void> {
-    const { pod: podOf, api, clock, bindWithinMs = BIND_WITHIN_MS } = this.#options
+    const { pod: podOf, api, bindWithinMs = BIND_WITHIN_MS } = this.#options
     const pod = podOf(way.claim.podUid)
     if (pod === undefined) return this.#end(way, { error: 'the pod is gone', refused: PASSING('pod_gone') })
     const gates = pod.spec.schedulingGates ?? []
     const place = gates.findIndex(({ name }) => name === SCHEDULING_GATE)
-    if (place === -1) await this.#touch(way.claim.podUid, keyOf(way.claim))
+    if (place === -1) way.ungated = await this.#touch(way.claim.podUid, keyOf(way.claim))
     else {
       const path = `/spec/schedulingGates/${place}`
-      await api.patch(PODS, keyOf(way.claim), {
+      way.ungated = (await api.patch(PODS, keyOf(way.claim), {
         type: 'json',
         body: [
           { op: 'test', path: '/metadata/uid', value: way.claim.podUid },
           { op: 'test', path: `${path}/name`, value: SCHEDULING_GATE },
           { op: 'remove', path },
         ],
-      })
+      })) as unknown as Pod
     }
     if (this.#ways.get(way.claim.podUid) !== way || way.isBinding) return
     const withinMs = place === -1 ? Math.min(bindWithinMs, BIND_AGAIN_WITHIN_MS) : bindWithinMs
+    this.#await(way, withinMs, this.#options.clock.now())
+  }
+
+  #await(way: Way, withinMs: DurationMs, since: Instant): void {
+    const { clock } = this.#options
     way.cancel = clock.at(clock.now() + withinMs, () => {
-      const said = this.#schedulerSaid(way.claim.podUid) ?? 'the scheduler gave no reason'
-      const error = `not bound within ${withinMs / 1000} s: ${said}`
+      const said = this.#schedulerSaid(way.claim.podUid)
+      const now = clock.now()
+      const bindsOthers = now - this.#boundAt < withinMs
+      if (said === null && bindsOthers && now - since < UNTRIED_WITHIN_MS)
+        return this.#await(way, withinMs, since)
+      const error = `not bound within ${withinMs / 1000} s: ${said ?? 'the scheduler gave no reason'}`
       this.#end(way, { error, refused: CONSTRAINTS })
     })
   }
@@ -207,7 +225,7 @@ export class PodBindings implements Bindings {
     const { api, book, leads, limits } = this.#options
     const { claim, nodeName } = way
     const own = book(nodeName)
-    let pod = await this.#read(claim)
+    let pod = this.#ungated(way) ?? (await this.#touch(claim.podUid, keyOf(claim)))
     const refused = await own.change((status) => withClaim(status, claim, limits(nodeName)))
     if (refused !== null) return { error: refused, refused: PASSING('claim_refused') }
     for (let tries = 1; ; tries += 1) {
@@ -225,7 +243,7 @@ export class PodBindings implements Bindings {
         if (!isOutdated || tries === BIND_TRIES) throw error
       }
       // The claim may have been given up by another operator meanwhile.
-      pod = await this.#read(claim)
+      pod = await this.#touch(claim.podUid, keyOf(claim))
       const { claims = [] } = await own.reread()
       if (!claims.some(({ podUid }) => podUid === claim.podUid))
         return { error: 'its claim was released', refused: PASSING('claim_lost') }
@@ -251,14 +269,14 @@ export class PodBindings implements Bindings {
     return failed
   }
 
-  async #read(claim: Claim): Promise<Pod | null> {
-    try {
-      const pod = (await this.#options.api.get(PODS, keyOf(claim))) as unknown as Pod
-      return pod.metadata.uid === claim.podUid ? pod : null
-    } catch (error) {
-      if (error instanceof KubeError && error.code === NOT_FOUND) return null
-      throw error
-    }
+  /**
+   * The pod without its gate, as it was last seen: a binding on a version that is out of date is refused, and
+   * then the pod gets a new version.
+   */
+  #ungated({ claim, ungated }: Way): Pod | null {
+    const copied = this.#options.pod(claim.podUid)
+    const isCurrent = copied !== undefined && (copied.spec.schedulingGates ?? []).length === 0
+    return isCurrent ? copied : ungated
   }
 
   #refused(podUid: string, candidates: readonly string[], why: string): FilterAnswer {

@@ -34,6 +34,9 @@ export function boundAdmission({ status, spec }: Pod, where: 'in' | 'out' | null
 
 const MOVED = ['SwappedOut', 'SwappedIn']
 const REWRITE_AFTER_MS: DurationMs = 30_000
+/** A pod that starts at once is reported once, when it is bound. */
+export const WAITING_AFTER_MS: DurationMs = 3_000
+export const RESERVED_AFTER_MS: DurationMs = 30_000
 const MAX_MESSAGE = 1024
 
 export class PodConditions {
@@ -41,10 +44,25 @@ export class PodConditions {
   readonly #now: () => Instant
   /** Written conditions, by UID. */
   readonly #written = new Map<string, { readonly admission: Admission; readonly at: Instant }>()
+  /** Since when pods without a condition wait, by UID. */
+  readonly #seen = new Map<string, Instant>()
 
   constructor(api: KubeApi, now: () => Instant) {
     this.#api = api
     this.#now = now
+  }
+
+  /**
+   * Whether the condition of a pod without a node is due: the first after it has waited this long, and others
+   * at most every half minute.
+   */
+  isDue({ metadata: { uid = '' } }: Pod, afterMs: DurationMs): boolean {
+    const now = this.#now()
+    const last = this.#written.get(uid)
+    if (last !== undefined) return now - last.at >= REWRITE_AFTER_MS
+    const since = this.#seen.get(uid) ?? now
+    this.#seen.set(uid, since)
+    return now - since >= afterMs
   }
 
   /** Returns what of it is new. */
@@ -59,6 +77,7 @@ export class PodConditions {
     const hasNewReason = (last?.admission ?? found)?.reason !== admission.reason
     if (!isOutOfDate || (!hasNewReason && this.#now() - (last?.at ?? 0) < REWRITE_AFTER_MS)) return null
     this.#written.set(uid, { admission, at: this.#now() })
+    this.#seen.delete(uid)
     try {
       const body = steps(pod, place, { ...admission, ...this.#timeOf(found, admission) })
       await this.#api.patch(PODS, { namespace, name }, { type: 'json', body }, { subresource: 'status' })
@@ -73,6 +92,7 @@ export class PodConditions {
 
   forget(uid: string): void {
     this.#written.delete(uid)
+    this.#seen.delete(uid)
   }
 
   #timeOf(found: PodCondition | undefined, { status }: Admission) {

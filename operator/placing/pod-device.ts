@@ -77,6 +77,11 @@ export class PodDevice implements Device, LinkedDevice {
     return this.#attempts.has(podUid)
   }
 
+  /** Whether the pod is bound to the node, and has not ended. */
+  isBound(podUid: string): boolean {
+    return this.#bound.has(podUid)
+  }
+
   /** Whether its bytes are in host memory. */
   isOut(podUid: string): boolean {
     return this.#bound.get(podUid)?.isOut === true

@@ -9,6 +9,8 @@ export interface ClaimRepairParts {
   readonly objects: ClusterObjects
   readonly bindings: Bindings
   readonly book: (nodeName: string) => NodeBook
+  /** Whether this operator has bound the pod to the node; its copy of the pod may be behind. */
+  readonly isBoundHere: (podUid: string, nodeName: string) => boolean
 }
 
 /** Every pod that is bound to one of these nodes has its claim, even if its GPUNode was deleted. */
@@ -26,18 +28,23 @@ export async function restoreClaims(
   }
 }
 
-/** Gives up claims of pods that ended, or that an earlier operator did not bind. */
+/** Gives up claims of pods that ended, that run on another node, or that an earlier operator did not bind. */
 export async function dropStaleClaims(
-  { objects, bindings, book: bookOf }: ClaimRepairParts,
+  { objects, bindings, book: bookOf, isBoundHere }: ClaimRepairParts,
   nodeNames: Iterable<string>,
 ): Promise<void> {
   for (const nodeName of nodeNames) {
     const book = bookOf(nodeName)
     for (const claim of book.status.claims ?? []) {
       const pod = objects.pod(claim.podUid)
-      if (pod === undefined || stageOf(pod) === 'over')
+      const { nodeName: actual = nodeName } = pod?.spec ?? {}
+      if (pod === undefined || stageOf(pod) === 'over' || actual !== nodeName)
         await book.change((status) => withoutClaim(status, claim.podUid))
-      else if (pod.spec.nodeName === undefined && !bindings.isOnItsWay(claim.podUid)) {
+      else if (
+        pod.spec.nodeName === undefined &&
+        !bindings.isOnItsWay(claim.podUid, nodeName) &&
+        !isBoundHere(claim.podUid, nodeName)
+      ) {
         const released = await bindings.release(claim.podUid, keyOf(claim), book)
         // An earlier operator has bound it meanwhile.
         if (released?.spec.nodeName === nodeName) await book.change((status) => withAddedClaim(status, claim))

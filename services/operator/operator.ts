@@ -197,7 +197,7 @@ export class Operator {
     }
     if (what === 'namespaces' || what === 'priorityClasses') this.#labelsChanged(what, change)
     if (what === 'pods' || what === 'namespaces' || what === 'gpuNodes') return
-    this.#placement?.settle()
+    if (what !== 'nodes') this.#placement?.settle()
     this.#reports?.nodesChanged()
   }
 

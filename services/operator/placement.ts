@@ -24,11 +24,12 @@ import { withoutClaim } from '../../operator/placing/claims.ts'
 import { errorText } from '../../protocol/error-text.ts'
 import { nodeIdFromName } from '../../protocol/node-id.ts'
 import type { AgentAnswer } from '../../protocol/agent-messages.ts'
-import type { Mib } from '../../protocol/units.ts'
+import type { DurationMs, Mib } from '../../protocol/units.ts'
 import { deferredBus } from '../../simulator/network/deferred-bus.ts'
 import { UNHINDERED } from '../../simulator/network/passage.ts'
 import { SimBus } from '../../simulator/network/sim-bus.ts'
 import { type ClaimRepairParts, dropStaleClaims, restoreClaims } from './claim-repair.ts'
+import { inParallel } from '../in-parallel.ts'
 import { NodeSettings } from './node-settings.ts'
 import { agentsHeard } from './heard-agents.ts'
 import { NODE_KIND } from './node-records.ts'
@@ -45,6 +46,9 @@ interface Host {
   gpus: readonly DeclaredGpu[]
 }
 
+const NODES_WITHIN_MS: DurationMs = 50
+const REPORTS_AT_A_TIME = 16
+
 export class Placement {
   readonly #options: PlacementOptions
   readonly #clock: SystemClock = createSystemClock()
@@ -60,6 +64,7 @@ export class Placement {
   #isStopped = false
   /** A node has changed, or a pod has ended, since pods were tried again. */
   #hasChanged = false
+  #areNodesDue = false
 
   private constructor(options: PlacementOptions) {
     const { objects, helmPercent, probeSeconds } = options
@@ -171,7 +176,7 @@ export class Placement {
     // With a grace: a pod that is swapped out returns, so that it gets its SIGTERM.
     else if (stage === 'bound' && pod.metadata.deletionTimestamp !== undefined)
       this.controller.commands.cancelTask(uid, BY, () => {})
-    else if (stage === 'bound' && ![...this.#hosts.values()].some(({ device }) => device.has(uid)))
+    else if (stage === 'bound' && this.#hostOf(pod) === undefined)
       if (this.#hosts.has(pod.spec.nodeName ?? '') && this.controller.views.openTask(uid) !== undefined)
         this.#options.onContradiction(`pod ${podText(pod)} was bound by another operator`)
   }
@@ -186,9 +191,19 @@ export class Placement {
     }
   }
 
+  /** Many nodes change at once when a cluster starts or grows. */
   nodesChanged(): void {
-    if (this.#isStopped) return
+    if (this.#isStopped || this.#areNodesDue) return
+    this.#areNodesDue = true
+    this.#clock.at(this.#clock.now() + NODES_WITHIN_MS, () => {
+      this.#areNodesDue = false
+      if (!this.#isStopped) this.#takeNodes()
+    })
+  }
+
+  #takeNodes(): void {
     this.#hasChanged = true
+    this.settle()
     for (const [name, gpus] of this.#declared()) {
       const host = this.#hosts.get(name)
       if (JSON.stringify(host?.gpus) === JSON.stringify(gpus)) continue
@@ -264,7 +279,9 @@ export class Placement {
   async #start(): Promise<void> {
     const { objects } = this.#options
     await this.#dropStaleClaims()
-    for (const [name] of this.#declared()) await this.report(name, wholeSeconds(new Date()))
+    await inParallel(this.#declared().keys(), REPORTS_AT_A_TIME, async (name) => {
+      await this.report(name, wholeSeconds(new Date()))
+    })
     await this.controller.start()
     const pods = [...objects.pods()].toSorted(byCreation)
     const bound = pods.filter((pod) => this.stageOf(pod) === 'bound')
@@ -279,7 +296,9 @@ export class Placement {
   }
 
   #claims(): ClaimRepairParts {
-    return { ...this.#options, bindings: this.bindings, book: (name) => this.book(name) }
+    const isBoundHere = (podUid: string, nodeName: string): boolean =>
+      this.#hosts.get(nodeName)?.device.isBound(podUid) ?? false
+    return { ...this.#options, bindings: this.bindings, book: (name) => this.book(name), isBoundHere }
   }
 
   #dropStaleClaims(): Promise<void> {
@@ -299,7 +318,7 @@ export class Placement {
     const { commands, views } = this.controller
     const group = this.#queue.leave(uid)
     const task = views.openTask(uid)
-    const host = [...this.#hosts.values()].find(({ device }) => device.has(uid))
+    const host = this.#hostOf(pod)
     if (host !== undefined && !this.bindings.isOnItsWay(uid)) {
       const exitCode = pod.status?.phase === 'Succeeded' ? 0 : pod.status?.phase === 'Failed' ? 1 : null
       host.device.ended(uid, exitCode, isDeleted ? 'the pod was deleted' : null)
@@ -311,6 +330,13 @@ export class Placement {
       commands.cancelTask(uid, BY, () => {})
     }
     if (group !== null) commands.deleteGroup(group, true, BY, () => {})
+  }
+
+  /** Its node; else the one where it is launched now. */
+  #hostOf({ metadata: { uid = '' }, spec: { nodeName = '' } }: Pod): Host | undefined {
+    const own = this.#hosts.get(nodeName)
+    if (own?.device.has(uid) === true) return own
+    return [...this.#hosts.values()].find(({ device }) => device.has(uid))
   }
 
   #declare(name: string, gpus: readonly DeclaredGpu[]): void {
@@ -337,7 +363,7 @@ export class Placement {
       ...{ nodeId: id, name, address: name, hostSwapMib, ...NODE_KIND, deviceKind: NODE_KIND.device },
       ...{ clock: this.#clock, random: this.#random.stream(`server/${name}`) },
       bus: deferredBus(this.#bus.endpoint(name), this.#clock),
-      ...{ device, storage: createMemoryStorage(), areHeartbeatsElided: false },
+      ...{ device, storage: createMemoryStorage(), areHeartbeatsElided: true },
       onRefused: (reason) => onNote(`node ${name} was refused: ${reason}`),
     })
     this.#hosts.set(name, { name, id, device, core, hostSwapMib, gpus })

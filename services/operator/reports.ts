@@ -9,7 +9,13 @@ import { isEnabled } from '../../operator/placing/declared-gpus.ts'
 import { type EventSubject, Events, type Happening } from '../../operator/placing/events.ts'
 import { newFaults } from '../../operator/placing/node-status.ts'
 import { observedAdmission } from '../../operator/placing/observed.ts'
-import { type Admission, boundAdmission, PodConditions } from '../../operator/placing/pod-conditions.ts'
+import {
+  type Admission,
+  boundAdmission,
+  PodConditions,
+  RESERVED_AFTER_MS,
+  WAITING_AFTER_MS,
+} from '../../operator/placing/pod-conditions.ts'
 import { reportPolicy } from '../../operator/placing/policy-status.ts'
 import {
   apiVersionOf,
@@ -20,6 +26,7 @@ import {
 } from '../../operator/ports/kube-api.ts'
 import { errorText } from '../../protocol/error-text.ts'
 import type { DurationMs, Instant } from '../../protocol/units.ts'
+import { inParallel } from '../in-parallel.ts'
 import type { ClusterObjects } from './cluster-objects.ts'
 import type { Placement } from './placement.ts'
 import { wholeSeconds } from './placement-parts.ts'
@@ -31,7 +38,8 @@ const REFUSED_EVERY_ROUNDS = 30
 /** Also without a change: pods of others, which are not seen, may have freed CPU or memory. */
 const REFUSED_ALL_EVERY_ROUNDS = 300
 /** Conditions of one round. */
-const MAX_WRITES = 100
+const MAX_WRITES = 2_000
+const WRITES_AT_A_TIME = 16
 
 export interface ReportsOptions {
   readonly api: KubeApi
@@ -97,26 +105,26 @@ export class Reports {
     const now = wholeSeconds(new Date(this.#placement.clock.now()))
     this.#placement.dropGonePods()
     await this.#placement.repairClaims()
-    for (const { metadata } of this.#objects.nodes()) {
-      if (this.#isStopped) return
+    await inParallel(this.#objects.nodes(), WRITES_AT_A_TIME, async ({ metadata }) => {
       // Other nodes of the cluster are left alone; one that was ours says so.
-      if (!isEnabled(metadata) && this.#objects.gpuNode(metadata.name ?? '') === null) continue
-      await this.#reportNode(metadata.name ?? '', now)
-    }
+      const isOurs = isEnabled(metadata) || this.#objects.gpuNode(metadata.name ?? '') !== null
+      if (isOurs && !this.#isStopped) await this.#reportNode(metadata.name ?? '', now)
+    })
+    if (this.#isStopped) return
     await this.#writePolicies(now)
     await this.#tellBadClasses()
   }
 
   async #writePods(): Promise<void> {
     let writes = 0
-    for (const pod of this.#objects.pods()) {
+    await inParallel(this.#objects.pods(), WRITES_AT_A_TIME, async (pod) => {
       if (this.#isStopped || writes >= MAX_WRITES) return
       const admission = this.#admissionOf(pod)
       const written = admission === null ? null : await this.#conditions.write(pod, admission)
       if (written !== null) writes += 1
       if (written === 'reason' && admission !== null)
         await this.#tell(podSubject(pod), happeningOf(admission))
-    }
+    })
   }
 
   async #reportNode(name: string, now: string): Promise<void> {
@@ -148,6 +156,9 @@ export class Reports {
     if (task === undefined) return null
     if (this.#placement.observes)
       return observedAdmission(pod, task.placement?.node.name ?? null, this.#placement.whyWaiting(uid))
+    // An explanation takes time, and most pods start at once.
+    const afterMs = task.placement === null ? WAITING_AFTER_MS : RESERVED_AFTER_MS
+    if (!this.#conditions.isDue(pod, afterMs)) return null
     if (task.placement !== null)
       return {
         status: 'True',

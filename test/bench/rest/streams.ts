@@ -3,9 +3,9 @@
  * to one reader; with the same load, readers in another process, in turn.
  */
 import { fork, type ChildProcess } from 'node:child_process'
-import { readFileSync } from 'node:fs'
 import type { DurationMs } from '../../../protocol/units.ts'
 import { LiveCluster, until } from '../../support/live-cluster.ts'
+import { cpuMs } from '../process-use.ts'
 import { inShort } from '../stopwatch.ts'
 import type { Reading } from '../targets.ts'
 import type { RestMeasure } from './rest-targets.ts'
@@ -16,8 +16,6 @@ const ROUND_MS: DurationMs = 6_000
 const WARM_UP_MS: DurationMs = 8_000
 const NODES = 64
 const TASKS_PER_S = 50
-/** Of /proc/PID/stat: 100 per second on every Linux. */
-const CLOCK_TICK_MS: DurationMs = 10
 const FLEET = `scenario: streams
 version: 1
 seed: 1
@@ -84,14 +82,6 @@ async function cpuMsPerSecond(pid: number): Promise<number> {
   const [before, startedAt] = [cpuMs(pid), performance.now()]
   await new Promise((resolve) => setTimeout(resolve, ROUND_MS))
   return (1000 * (cpuMs(pid) - before)) / (performance.now() - startedAt)
-}
-
-/** All its threads, user and system time. */
-function cpuMs(pid: number): number {
-  const fields = readFileSync(`/proc/${pid}/stat`, 'latin1')
-    .replace(/^.*\) /, '')
-    .split(' ')
-  return CLOCK_TICK_MS * (Number(fields[11]) + Number(fields[12]))
 }
 
 async function lastSeq(cluster: LiveCluster): Promise<number> {

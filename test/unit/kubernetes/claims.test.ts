@@ -12,7 +12,11 @@ const GPU = {
 const claim = (podUid: string, vramMib: number, swappable = true): Claim => ({
   ...{ podUid, podNamespace: 'default', podName: podUid, gpuUuids: ['G'], vramMib, swappable },
 })
-const of = (...claims: readonly Claim[]): GPUNodeStatus => ({ gpus: [GPU], claims: [...claims] })
+/** With what the claims sum up to. */
+function of(...claims: readonly Claim[]): GPUNodeStatus {
+  const committedMib = claims.reduce((sum, { vramMib }) => sum + vramMib, 0)
+  return { committedMib, gpus: [{ ...GPU, committedMib, residentMib: committedMib }], claims: [...claims] }
+}
 const LIMITS = { percent: 50, reserveMib: 2_048 }
 
 describe('A claim', () => {

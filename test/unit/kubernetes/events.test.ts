@@ -24,6 +24,8 @@ it('A pod that waits gets one event, and another one when it is bound, also over
   const first = world.start()
   await world.addPod('first', '20Gi')
   await vi.waitFor(async () => expect(await eventsOf('first')).toContain('Normal Bound'), WAIT)
+  // A pod that starts at once is reported once.
+  expect(await eventsOf('first')).toEqual(['Normal Bound'])
   await world.addPod('second', '20Gi')
   await vi.waitFor(async () => expect(await eventsOf('second')).toEqual(['Normal WaitingForVRAM']), WAIT)
   await first.stop()

@@ -8,7 +8,7 @@ import {
   NODE_LABELS,
   POD_ANNOTATIONS,
 } from '../../../operator/contract/names.ts'
-import { CLUSTER_GPU_POLICY, VENDOR_NODE_POLICY } from '../../../operator/contract/policies.ts'
+import { CLUSTER_GPU_POLICY, GPU_NODE, VENDOR_NODE_POLICY } from '../../../operator/contract/policies.ts'
 import { type KubeApi, NODES, ownResource, PODS } from '../../../operator/ports/kube-api.ts'
 import { freezableClock } from '../../support/kubernetes/freezable-clock.ts'
 import { OperatorWorld } from '../../support/kubernetes/operator-world.ts'
@@ -107,6 +107,25 @@ it('An operator that starts again counts every bound pod', async () => {
   await bound('small')
   await world.finish('first')
   await bound('second')
+})
+
+it('A claim of a pod that runs on another node is given up', async () => {
+  await world.addNode('a', 12 * GIB)
+  const first = world.start()
+  const { metadata } = await world.addPod('train', '8Gi')
+  await bound('train')
+  await first.stop()
+  await world.addNode('b', 12 * GIB)
+  const made = await world.api.create(ownResource(GPU_NODE), { metadata: { name: 'b' } })
+  const key = { podUid: metadata.uid ?? '', podNamespace: 'default', podName: 'train' }
+  const claim = { ...key, gpuUuids: ['b-GPU-0'], vramMib: 8 * GIB, swappable: true }
+  const status = { claims: [claim] }
+  await world.api.replace(ownResource(GPU_NODE), { ...made, status }, { subresource: 'status' })
+  world.start()
+  await world.addPod('other', '8Gi')
+  expect((await bound('other')).spec.nodeName).toBe('b')
+  const names = (await world.status('b')).claims?.map(({ podName }) => podName)
+  expect([names, (await world.status('a')).claims?.length]).toEqual([['other'], 1])
 })
 
 it('A leader that is paused between claim and binding cannot overbook after a takeover', async () => {

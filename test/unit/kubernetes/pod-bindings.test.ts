@@ -9,6 +9,7 @@ import { GPU_NODE } from '../../../operator/contract/policies.ts'
 import { ownResource, PODS } from '../../../operator/ports/kube-api.ts'
 import { memoryApi } from '../../support/kubernetes/memory-world.ts'
 import { aPod } from '../../support/kubernetes/objects.ts'
+import { VirtualClock } from '../../../simulator/kernel/virtual-clock.ts'
 import { WAIT } from '../../support/wait.ts'
 
 const KEY = { namespace: 'default', name: 'train' }
@@ -78,4 +79,35 @@ it('A scheduler that finds no node without asking ends the way', async () => {
   await said('0/2 nodes are available: 2 Insufficient cpu.')
   await vi.waitFor(() => expect(ends).toMatchObject([{ refused: { code: 'node_constraints' } }]), WAIT)
   expect(bindings.isOnItsWay(uid())).toBe(false)
+})
+
+it('A pod that the scheduler has not tried stays on its way while others are bound', async () => {
+  const time = new VirtualClock(0)
+  const until = (instant: number): void => {
+    time.at(instant, () => {})
+    while (time.step(instant));
+  }
+  const next = (await api.create(PODS, {
+    ...aPod(),
+    metadata: { ...aPod().metadata, name: 'next' },
+  })) as unknown as Pod
+  bindings = new PodBindings({
+    ...{ api, clock: time, limits: () => ({ percent: 0, reserveMib: 0 }), leads: () => true },
+    pod: (id) => (id === next.metadata.uid ? next : pod),
+    book: (name) => new NodeBook(api, name, null),
+    whyWaiting: () => 'Waiting for VRAM.',
+    onFault: (error) => expect.unreachable(String(error)),
+  })
+  begin('strong')
+  const claim = { podUid: next.metadata.uid ?? '', podNamespace: 'default', podName: 'next' }
+  bindings.begin({ ...claim, gpuUuids: ['GPU-0'], vramMib: 8192, swappable: true }, 'weak', () => {})
+  // They have been touched, and have 10 s.
+  await new Promise((resolve) => setImmediate(resolve))
+  until(5_000)
+  expect(await bindings.bind(claim.podUid, 'weak')).toBeNull()
+  until(12_000)
+  expect(bindings.isOnItsWay(uid())).toBe(true)
+  until(25_000)
+  expect(bindings.isOnItsWay(uid())).toBe(false)
+  await vi.waitFor(() => expect(ends).toMatchObject([{ refused: { code: 'node_constraints' } }]), WAIT)
 })
