@@ -73,16 +73,32 @@ function receive(
   if (node === undefined || bootOrder(node, message.boot) !== 'known')
     return refuse(o, nodeId, 'unknown_node', refusal)
   updateContact(o, node, message)
-  if (body.op === 'events') {
-    const upTo = body.entries.at(-1)?.n ?? 0
-    o.engine.nodeEvents(node, body.entries, message.seq, () =>
-      reply(o.envelope({ op: 'events_ack', up_to: upTo })),
-    )
-  } else if (message.seq > node.snapshotSeq) {
-    o.engine.heartbeat(node, body, message.seq, (answer) =>
-      reply(o.envelope(leaseFor(o, 'lease', node.id, answer))),
-    )
-  } else o.onLate()
+  if (body.op === 'events') receiveEvents(o, node, body, message.seq, reply)
+  else if (message.seq > node.snapshotSeq) receiveHeartbeat(o, node, body, message.seq, reply)
+  else o.onLate()
+}
+
+function receiveEvents(
+  { engine, envelope }: InboundOptions,
+  node: LiveNode,
+  { entries }: NodeEvents,
+  seq: number,
+  reply: Reply,
+): void {
+  const upTo = entries.at(-1)?.n ?? 0
+  engine.nodeEvents(node, entries, seq, () => reply(envelope({ op: 'events_ack', up_to: upTo })))
+}
+
+function receiveHeartbeat(
+  o: InboundOptions,
+  node: LiveNode,
+  heartbeat: Heartbeat,
+  seq: number,
+  reply: Reply,
+): void {
+  o.engine.heartbeat(node, heartbeat, seq, (answer) =>
+    reply(o.envelope(leaseFor(o, 'lease', node.id, answer))),
+  )
 }
 
 /** A hello overtaken by a later message of its boot is not answered: the node no longer waits for it (R6). */

@@ -35,8 +35,6 @@ export class DurableState {
   #controller: string | null
   /** The last event that the controller of this epoch had made durable. */
   #eventSeq: number
-  /** The three values above, as messages carry them. */
-  #mark: ControllerMark
   #isMarkSaved = true
   #durableEpoch = -1
   #isDirty = true
@@ -51,7 +49,6 @@ export class DurableState {
     this.#highestEpoch = kept.highestEpoch
     this.#controller = kept.controller ?? null
     this.#eventSeq = kept.eventSeq ?? 0
-    this.#mark = this.#markNow()
     this.#seen = new SeenAttempts(kept.attempts, kept.burned)
     this.#living = new Map(kept.living)
     this.#described = new Map(kept.described)
@@ -81,9 +78,14 @@ export class DurableState {
     return this.#highestEpoch
   }
 
-  /** The mark that messages of this server carry; of the highest epoch. */
-  get mark(): ControllerMark {
-    return this.#mark
+  /** The controller process of the highest epoch, as messages of this server carry it; null: not stated. */
+  get controller(): string | null {
+    return this.#controller
+  }
+
+  /** The last event that this controller had made durable. */
+  get eventSeq(): number {
+    return this.#eventSeq
   }
 
   get seen(): Pick<SeenAttempts, 'highest' | 'isBurned'> {
@@ -115,9 +117,8 @@ export class DurableState {
    * and with its own mark that would be forgotten here too.
    */
   isJudged(asked: ControllerMark, answer: ControllerMark): boolean {
-    const { epoch, controller, event_seq } = this.#mark
     const isPresent =
-      asked.epoch === epoch && asked.controller === controller && asked.event_seq === event_seq
+      this.isObeyed(asked) && (this.#controller === null || asked.event_seq === this.#eventSeq)
     return isPresent || this.isObeyed(answer)
   }
 
@@ -135,22 +136,14 @@ export class DurableState {
       if (epoch > this.#highestEpoch) this.#eventSeq = 0
       this.#highestEpoch = epoch
       this.#controller = controller
-      this.#mark = this.#markNow()
       this.#changed({ kind: 'epoch', epoch, controller })
     }
     if (event_seq > this.#eventSeq) {
       // Durable with the next save, which comes before any command is obeyed.
       this.#eventSeq = event_seq
-      this.#mark = this.#markNow()
       this.#isMarkSaved = false
     }
     return this.#durableEpoch === epoch || this.persist()
-  }
-
-  #markNow(): ControllerMark {
-    const epoch = this.#highestEpoch
-    const controller = this.#controller
-    return controller === null ? { epoch } : { epoch, controller, event_seq: this.#eventSeq }
   }
 
   /** Null: the start carried no description. */

@@ -37,7 +37,7 @@ export class Envelopes {
    * together (R6).
    */
   seal<B extends NodeBody>(body: B): Envelope<B> {
-    const { boot, mark } = this.#durable
+    const { boot, highestEpoch: epoch, controller, eventSeq: event_seq } = this.#durable
     if (boot !== this.#boot) {
       this.#boot = boot
       this.#prefix = `${boot.counter}.`
@@ -45,9 +45,8 @@ export class Envelopes {
     }
     const seq = ++this.#seq
     const id = `${this.#prefix}${seq}`
-    const { epoch, controller, event_seq = 0 } = mark
     // Every message is made here: no spread.
-    return controller === undefined
+    return controller === null
       ? { v: PROTOCOL_VERSION, id, sent_mono: this.mono(), boot, seq, epoch, body }
       : { v: PROTOCOL_VERSION, id, sent_mono: this.mono(), boot, seq, epoch, controller, event_seq, body }
   }

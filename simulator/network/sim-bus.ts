@@ -3,7 +3,7 @@
  * `wire`) through the codec, which proves that nothing depends on the identity of an object. Link conditions
  * and a stopped broker lose, delay, hold or duplicate messages, on both ways of a request alike.
  */
-import type { Bus, Handler, RequestOutcome } from '../../controller/ports/bus.ts'
+import type { Bus, Handler, NoAnswer, RequestOutcome } from '../../controller/ports/bus.ts'
 import { RANK_MESSAGE } from '../../controller/ports/clock.ts'
 import type { Clock } from '../../controller/ports/clock.ts'
 import { decode, encode } from '../../protocol/codec.ts'
@@ -48,6 +48,9 @@ interface Subscription {
   readonly process: Process
   isOpen: boolean
 }
+
+/** Takes an answer and the process that gave it. */
+type SimReply = (answer: Envelope, from: Process) => void
 
 /** Messages that answer messages nest at most this deep. Deeper ones wait for their turn in the clock. */
 const MAX_DEPTH = 8
@@ -148,13 +151,9 @@ export class SimBus {
     timeoutMs: DurationMs,
     done: (outcome: RequestOutcome) => void,
   ): void {
+    // In a method of its own: the functions below would keep memory for all their variables in each request.
+    if (this.#links === null) return this.#requestNow(process, subject, message, done)
     const clock = this.#clock
-    if (this.#links === null) {
-      const reply = (answer: Envelope): void => done({ answered: true, answer: this.#carried(answer) })
-      const failure = process.isDrained ? 'disconnected' : this.#send(process, subject, message, reply)
-      if (failure !== null) clock.soon(() => done({ answered: false, why: failure }), RANK_MESSAGE)
-      return
-    }
     let isOver = false
     let cancel: (() => void) | null = null
     const end = (outcome: RequestOutcome): void => {
@@ -169,7 +168,23 @@ export class SimBus {
     if (isOver) return
     if (failure === null)
       cancel = clock.at(clock.now() + timeoutMs, () => end({ answered: false, why: 'timeout' }), RANK_MESSAGE)
-    else clock.soon(() => end({ answered: false, why: failure }), RANK_MESSAGE)
+    else this.#failSoon(end, failure)
+  }
+
+  /** The answer comes at once: no timer is needed. */
+  #requestNow(
+    process: Process,
+    subject: string,
+    message: Envelope,
+    done: (outcome: RequestOutcome) => void,
+  ): void {
+    const reply = (answer: Envelope): void => done({ answered: true, answer: this.#carried(answer) })
+    const failure = process.isDrained ? 'disconnected' : this.#send(process, subject, message, reply)
+    if (failure !== null) this.#failSoon(done, failure)
+  }
+
+  #failSoon(done: (outcome: RequestOutcome) => void, why: NoAnswer): void {
+    this.#clock.soon(() => done({ answered: false, why }), RANK_MESSAGE)
   }
 
   /** Returns why no answer can come, or null. */
@@ -177,7 +192,7 @@ export class SimBus {
     from: Process,
     subject: string,
     message: Envelope,
-    reply: (answer: Envelope, from: Process) => void,
+    reply: SimReply,
   ): 'disconnected' | 'no_responder' | null {
     if (this.#brokerAbsences > 0) return 'disconnected'
     const subscriptions = this.#subscriptionsFor(subject)
@@ -185,18 +200,36 @@ export class SimBus {
     // The broker reports a subject without subscriptions, if the sender reaches it.
     if (subscriptions.length === 0)
       return this.#links?.isCut(from, { node: null }) === true ? null : 'no_responder'
-    for (const subscription of subscriptions) {
-      this.#leg(from, subscription.process, () => {
-        if (!subscription.isOpen) return
-        for (const watcher of this.#watchers) watcher.delivered?.(subject, carried, from.node)
-        subscription.handler(carried, subject, (answer) => {
-          if (!subscription.process.isAlive) return
-          for (const watcher of this.#watchers) watcher.answered?.(carried, answer)
-          reply(answer, subscription.process)
-        })
-      })
-    }
+    for (const subscription of subscriptions) this.#deliver(from, subscription, subject, carried, reply)
     return null
+  }
+
+  #deliver(from: Process, to: Subscription, subject: string, message: Envelope, reply: SimReply): void {
+    if (this.#links !== null || this.#depth >= MAX_DEPTH)
+      return this.#deliverByLink(from, to, subject, message, reply)
+    // As `#leg`, without a function for each message.
+    this.#depth += 1
+    try {
+      this.#handle(from, to, subject, message, reply)
+    } finally {
+      this.#depth -= 1
+    }
+  }
+
+  #deliverByLink(from: Process, to: Subscription, subject: string, message: Envelope, reply: SimReply): void {
+    this.#leg(from, to.process, () => this.#handle(from, to, subject, message, reply))
+  }
+
+  #handle(from: Process, to: Subscription, subject: string, message: Envelope, reply: SimReply): void {
+    if (!to.isOpen) return
+    for (const watcher of this.#watchers) watcher.delivered?.(subject, message, from.node)
+    to.handler(message, subject, (answer) => this.#answer(to.process, message, answer, reply))
+  }
+
+  #answer(by: Process, asked: Envelope, answer: Envelope, reply: SimReply): void {
+    if (!by.isAlive) return
+    for (const watcher of this.#watchers) watcher.answered?.(asked, answer)
+    reply(answer, by)
   }
 
   /** Delivers one message one way: never, once or repeatedly, now, late, or when the hold ends. */
