@@ -100,11 +100,14 @@ function coverOneGpu(shortage: Shortage, victims: Victim[], closedRounds: Closed
   if (leaving !== null)
     for (const candidate of candidates) if (leaving.has(candidate.id)) missingMib -= candidate.mib
   let closed: VictimClass | null = null
-  let rank = nextRank(candidates, -1)
-  for (; rank < Infinity && missingMib > 0; rank = nextRank(candidates, rank)) {
-    const offered = candidates.filter(
-      (candidate) => rankOf(candidate) === rank && leaving?.has(candidate.id) !== true,
-    )
+  const ranks = candidates.map(rankOf)
+  let rank = nextRank(ranks, -1)
+  for (; rank < Infinity && missingMib > 0; rank = nextRank(ranks, rank)) {
+    const offered: Candidate[] = []
+    for (let at = 0; at < candidates.length; at++) {
+      const candidate = candidates[at] as Candidate
+      if (ranks[at] === rank && leaving?.has(candidate.id) !== true) offered.push(candidate)
+    }
     const { rule, taken } = takeFromLevel(offered, missingMib)
     for (const candidate of taken) {
       missingMib -= candidate.mib
@@ -117,13 +120,10 @@ function coverOneGpu(shortage: Shortage, victims: Victim[], closedRounds: Closed
   }
 }
 
-/** The lowest rank of these that is above `rank`; Infinity if none is. */
-function nextRank(candidates: readonly Candidate[], rank: number): number {
+/** The lowest of these ranks that is above `rank`; Infinity if none is. */
+function nextRank(ranks: readonly number[], rank: number): number {
   let next = Infinity
-  for (const candidate of candidates) {
-    const its = rankOf(candidate)
-    if (its > rank && its < next) next = its
-  }
+  for (const other of ranks) if (other > rank && other < next) next = other
   return next
 }
 
