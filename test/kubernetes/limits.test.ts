@@ -2,6 +2,7 @@
  * What percentage, reserve and idle period mean for pods on a GPU, with etcd, kube-apiserver and
  * kube-scheduler. Agents without processes report that all pods are idle, and swap them at once.
  */
+import { setTimeout as pause } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { POD_ANNOTATIONS } from '../../operator/contract/names.ts'
 import { CLUSTER_GPU_POLICY, VENDOR_NODE_POLICY } from '../../operator/contract/policies.ts'
@@ -11,6 +12,8 @@ import { IdleAgent } from '../support/kubernetes/idle-agent.ts'
 import { PlacingWorld, STACK_WAIT } from '../support/kubernetes/placing-world.ts'
 
 const PHYSICAL_MIB = 10_240
+/** Several times the idle period at which the pod makes room. */
+const STAYS_MS = 5_000
 const NOSWAP = { annotations: { [POD_ANNOTATIONS.swapFromVram]: 'false' } }
 
 describe.skipIf(whyNoControlPlane('kube-scheduler') !== null)('On a real control plane', () => {
@@ -104,7 +107,8 @@ describe.skipIf(whyNoControlPlane('kube-scheduler') !== null)('On a real control
     await world.bound('first')
     await world.addPod('second', `${PHYSICAL_MIB}Mi`, 'idle')
     await world.waiting('second')
-    expect(agent.pods.get(metadata.uid ?? '')).toMatchObject({ residency: 'in', order: 0 })
+    for (const until = performance.now() + STAYS_MS; performance.now() < until; await pause(200))
+      expect(agent.pods.get(metadata.uid ?? '')).toMatchObject({ residency: 'in', order: 0 })
     await setCluster({ idleSwapOutSeconds: 1 })
     await world.bound('second')
     expect(agent.pods.get(metadata.uid ?? '')?.order).toBeGreaterThan(0)
