@@ -3,7 +3,7 @@
  * - `headroom-admission`: a pod with our label that our admission did not change is refused, and what
  *   admission has read or written does not change.
  * - `headroom-operator`: the operator changes pods with our label and its own pods alone; RBAC cannot say so.
- * - `headroom-node-label`: who gives a node a percentage that is none gets a warning. It refuses nothing.
+ * - `headroom-node-label`: an invalid percentage on a node gets a warning and is not refused.
  */
 import {
   NODE_LABELS,

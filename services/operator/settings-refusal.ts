@@ -1,5 +1,5 @@
 /**
- * Settings of the standalone controller are none of the operator's (specification 2.5): a client that sends
+ * The operator has no settings of the standalone controller (specification 2.5): a client that sends
  * them here gets the command instead of them.
  */
 import type { IncomingMessage } from 'node:http'

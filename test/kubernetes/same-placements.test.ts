@@ -62,7 +62,7 @@ async function simulated(): Promise<{
   }
 }
 
-/** @param ended pods of the first ends. `oldest` is that of the next end; null: there is none */
+/** @param ended pods of the first ends. `oldest` is that of the next end; null without one */
 async function playedWith(ended: readonly string[]) {
   const ends = STEPS.flatMap((step, i) => (step === 'end' ? [i] : []))
   const last = ends[ended.length] ?? STEPS.length

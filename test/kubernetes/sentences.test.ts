@@ -95,7 +95,7 @@ describe.skipIf(MISSING !== null)('On a real control plane', () => {
       await finding('b', 'OverrideConflict', 'False', '')
     })
 
-    it('ignores a label that is none, with a condition and one event; -1 is refused', async () => {
+    it('ignores an invalid label, with a condition and one event; -1 is refused', async () => {
       for (const value of ['1001', 'abc']) {
         await setLabel('c', value)
         await finding('c', 'InvalidOverride', 'True', `not "${value}". It is ignored.`)
@@ -107,7 +107,7 @@ describe.skipIf(MISSING !== null)('On a real control plane', () => {
       await finding('c', 'InvalidOverride', 'False', '')
     })
 
-    it('is none of the controller: its variable has no effect, and its requests get 409', async () => {
+    it('ignores the variable of the standalone controller, and answers its requests with 409', async () => {
       const [, port] = await world.operator.says(/metrics on 127\.0\.0\.1:(\d+)/)
       for (const [path, command] of [
         ['config', 'kubectl edit clustergpupolicy default'],
