@@ -216,6 +216,7 @@ test-ha: export HA_STANDBY_LAG_MS ?= 200
 test-ha: export HA_FROZEN_MS ?= 30000
 test-ha: export HA_SERVER_STOPS ?= 20
 test-ha: export HA_STEADY_SECONDS ?= 1800
+test-ha: export HA_CLOCK_TAKEOVERS ?= 10
 test-ha: export HA_FIRST_201_WITHIN_MS ?= 5000
 test-ha: export HA_FIRST_201_P95_WITHIN_MS ?= 3000
 test-ha: export HA_FIRST_START_P95_WITHIN_MS ?= 5000

@@ -3,7 +3,7 @@
  * they never decrease and never jump, so that a changed clock ends no lease. They stop while the host sleeps,
  * which only shortens the counted silence.
  */
-import type { Instant } from '../../protocol/units.ts'
+import type { DurationMs, Instant } from '../../protocol/units.ts'
 import type { CancelTimer, Clock, TimerRank } from '../ports/clock.ts'
 import { RANK_DECISION } from '../ports/clock.ts'
 
@@ -34,9 +34,11 @@ const COMPACT_FROM_TIMERS = 1_024
 /**
  * @param hostNow a clock of the host in integer ms; it never decreases, and is no faster than the monotonic
  * one while the host is awake
+ * @param offsetMs what is added to it; it changes once at most, before the clock is used
  */
-export function createSystemClock(hostNow?: () => Instant): SystemClock {
-  return new RealClock(hostNow ?? sinceTheWallClock())
+export function createSystemClock(hostNow?: () => Instant, offsetMs?: () => DurationMs): SystemClock {
+  const now = hostNow ?? sinceTheWallClock()
+  return new RealClock(offsetMs === undefined ? now : () => now() + offsetMs())
 }
 
 function sinceTheWallClock(): () => Instant {

@@ -11,6 +11,7 @@ import type { LeaderView } from '../../controller/ports/handover.ts'
 import type { Term } from '../../controller/ports/leadership.ts'
 import type { Sealer } from '../../controller/ports/sealer.ts'
 import type { Store, StoreFault } from '../../controller/ports/store.ts'
+import type { DurationMs } from '../../protocol/units.ts'
 import type { Settings } from '../settings/settings.ts'
 import { packageVersion } from '../package-info.ts'
 import type { SecretsKey } from './secrets-key.ts'
@@ -32,6 +33,8 @@ export interface DurableStore extends Store {
   leaseAgeMs?(): number | null
   /** Term of a controller among several; null or omitted: a single controller. */
   readonly term?: Term | null
+  /** What a leader adds to the time of its host, once it has loaded the store; omitted: nothing. */
+  clockOffsetMs?(): DurationMs
   /** Uploaded files of tasks; null or omitted: they are not in the store. */
   files?(): BlobFiles | null
   /** Ends the term after the last commit. @param to the next leader; null: any other */

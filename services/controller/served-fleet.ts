@@ -20,6 +20,7 @@ import { REAL_TIME } from '../real-time.ts'
 import { ENVIRONMENT } from '../settings/env-table.ts'
 import type { NatsSettings } from '../settings/nats-settings.ts'
 import { createRateLimitedLog } from './log.ts'
+import type { DurableStore } from './open-store.ts'
 
 /** A running controller, and the fleet that it manages. */
 export interface ServedFleet {
@@ -43,11 +44,11 @@ export interface ServedFleet {
 /** Loads the store and starts to listen; connects in the background. */
 export function startLiveFleet(
   nats: NatsSettings,
-  store: Store,
+  store: DurableStore,
   log: Logger,
   options: ControllerOptions,
 ): Promise<ServedFleet> {
-  const clock = createSystemClock()
+  const clock = createSystemClock(undefined, () => store.clockOffsetMs?.() ?? 0)
   const refusals = createRateLimitedLog(log, () => clock.now())
   let brokerState = `not reached yet: ${nats.urls.join(', ')}`
   const bus = connectNatsBus({

@@ -44,12 +44,15 @@ export interface PostgresOptions {
   readonly settings?: readonly string[]
   /** Folder for the temporary folder of its data (default: that of the system). */
   readonly parent?: string
+  /** Of the server, in addition to that of the test. */
+  readonly env?: Readonly<Record<string, string>>
 }
 
 export class PostgresServer {
   readonly port: number
   readonly folder: string
   readonly #settings: readonly string[]
+  #env: Readonly<Record<string, string>> = {}
   #child: ChildProcess | null = null
   #output = ''
 
@@ -60,9 +63,10 @@ export class PostgresServer {
   }
 
   static async start(options: PostgresOptions = {}): Promise<PostgresServer> {
-    const { fsync = true, settings = [], parent = tmpdir() } = options
+    const { fsync = true, settings = [], parent = tmpdir(), env = {} } = options
     const all = [`fsync=${fsync ? 'on' : 'off'}`, ...settings]
     const server = new PostgresServer(await freePort(), newFolder(parent), all)
+    server.#env = env
     server.#make('initdb', ['-U', 'headroom', '-A', 'trust', '-E', 'UTF8', '--locale=C', '--no-sync'])
     await server.restart()
     return server
@@ -168,7 +172,7 @@ export class PostgresServer {
   #spawn(settings: readonly string[]): ChildProcess {
     const child = spawn('postgres', ['-D', join(this.folder, 'data'), ...settings], {
       stdio: ['ignore', 'ignore', 'pipe'],
-      env: ENVIRONMENT,
+      env: { ...ENVIRONMENT, ...this.#env },
       cwd: this.folder,
       ...unprivileged(),
     })

@@ -5,6 +5,8 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { sql, type Kysely, type Transaction } from 'kysely'
 import type pg from 'pg'
+import type { DurationMs, Instant } from '../../../protocol/units.ts'
+import { clockOffset } from '../../model/cluster-time.ts'
 import { secretId, type StoredState } from '../../ports/store.ts'
 import { readHistory } from '../sql/history.ts'
 import { finishedCountsQuery, loadRowsIn } from '../sql/queries.ts'
@@ -29,6 +31,8 @@ export interface Follower {
    * @param db of the store, whose fence this controller has
    */
   finish(db: Kysely<Schema>): Promise<StoredState | null>
+  /** What this host adds to its own time, once it has finished; 0: it has followed no event. */
+  readonly clockOffsetMs: DurationMs
   stop(): void
 }
 
@@ -53,6 +57,8 @@ interface Followed {
   extent: FileMark
   /** Before that commit. The leader sends a commit once the one before is durable, also at standbys. */
   acknowledged: FileMark | null
+  /** The newest event, and when it was received on this host's clock. */
+  newest: { readonly at: Instant; readonly receivedAt: number } | null
 }
 
 /**
@@ -72,6 +78,7 @@ class OfLog implements Follower {
   #client: pg.Client | null = null
   #isEnding = false
   #caughtUpAt = 0
+  #clockOffsetMs: DurationMs = 0
   #wake: () => void = () => {}
 
   constructor(place: StorePlace, markBase: string, log: (line: string) => void) {
@@ -103,7 +110,16 @@ class OfLog implements Follower {
     // It waits for a database that does not answer there, or loads everything for the first time.
     if (followed === null || isRunning) return null
     const reading = db.transaction().setIsolationLevel('repeatable read')
-    return reading.execute((at) => stateAt(at, followed))
+    const state = await reading.execute((at) => stateAt(at, followed))
+    if (followed.newest !== null) {
+      const { at, receivedAt } = followed.newest
+      this.#clockOffsetMs = clockOffset({ at, ageMs: performance.now() - receivedAt }, Date.now())
+    }
+    return state
+  }
+
+  get clockOffsetMs(): DurationMs {
+    return this.#clockOffsetMs
   }
 
   async #run(): Promise<void> {
@@ -182,7 +198,7 @@ async function followedFrom(db: Kysely<Schema>, client: pg.Client): Promise<Foll
     .execute(async (at) => {
       const replica = new Replica(decodeState(await loadRowsIn(at)), secretId)
       const { schema } = await extentOf(at)
-      return { replica, schema, extent: markOf(await readPosition(client)), acknowledged: null }
+      return { replica, schema, extent: markOf(await readPosition(client)), acknowledged: null, newest: null }
     })
 }
 
@@ -247,6 +263,8 @@ function applied(followed: Followed, entries: readonly Entry[]): boolean {
     const [, eventSeq, chain] = batch.chain ?? [0, extent.eventSeq, extent.chain]
     followed.extent = { storeId: extent.storeId, epoch, eventSeq, commits: seq, chain }
     followed.acknowledged = extent
+    const last = batch.events?.at(-1)
+    if (last !== undefined) followed.newest = { at: last[1], receivedAt: performance.now() }
   }
   return true
 }

@@ -18,6 +18,7 @@ import {
   decodeTask,
   type AuditRow,
   type ConfigRow,
+  type EventRow,
   type GroupRow,
   type MarksRow,
   type NodeRow,
@@ -44,6 +45,7 @@ export interface LoggedBatch {
   readonly audits?: readonly AuditRow[]
   /** Events before and after: numbers and hash of the last one. */
   readonly chain?: readonly [before: number, headSeq: number, headHash: string, ...unknown[]]
+  readonly events?: readonly EventRow[]
   readonly marks: MarksRow
 }
 

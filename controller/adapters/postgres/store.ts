@@ -4,6 +4,7 @@
  */
 import { extname } from 'node:path'
 import type { Kysely } from 'kysely'
+import type { DurationMs } from '../../../protocol/units.ts'
 import type { StoreKind } from '../../model/store-kind.ts'
 import type { BlobFiles } from '../../ports/blob-files.ts'
 import type { LeaderView } from '../../ports/handover.ts'
@@ -76,6 +77,8 @@ export interface PostgresStore extends Store {
   leaseAgeMs(): number | null
   /** Term of a candidate that has opened the store; otherwise null. */
   readonly term: Term | null
+  /** What a leader adds to the time of its host, once it has loaded the store. */
+  clockOffsetMs(): DurationMs
   /** Uploaded files of tasks; null before it has opened. */
   files(): BlobFiles | null
   /** Ends the term after the last commit. @param to the next leader; null: any other */
@@ -182,6 +185,7 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
     get term() {
       return term
     },
+    clockOffsetMs: () => follower?.clockOffsetMs ?? 0,
     files: () => files,
     serves: async (seal) => {
       await writer.ask({ op: 'serves', seal })
