@@ -72,6 +72,7 @@ const BIND_TRIES = 4
 const MAX_REFUSALS = 4
 const CONSTRAINTS: StartRefused = { cause: 'task', code: 'node_constraints' }
 const ABANDONED = 'abandoned'
+const NOT_LEADER = 'another operator leads'
 const PASSING = (code: string): StartRefused => ({ cause: 'passing', code })
 
 /** The part of the bindings for pods that are placed or only observed. */
@@ -226,7 +227,10 @@ export class PodBindings implements Bindings {
     const { claim, nodeName } = way
     const own = book(nodeName)
     let pod = this.#ungated(way) ?? (await this.#touch(claim.podUid, keyOf(claim)))
-    const refused = await own.change((status) => withClaim(status, claim, limits(nodeName)))
+    // Also when it is repeated after a conflict: a new leader would not look for a claim that comes later.
+    const refused = await own.change((status) =>
+      leads() ? withClaim(status, claim, limits(nodeName)) : NOT_LEADER,
+    )
     if (refused !== null) return { error: refused, refused: PASSING('claim_refused') }
     for (let tries = 1; ; tries += 1) {
       if (pod === null) {
@@ -234,7 +238,7 @@ export class PodBindings implements Bindings {
         return { error: 'the pod is gone', refused: PASSING('pod_gone') }
       }
       if (isBoundTo(pod, way)) return { error: null }
-      if (!leads()) return { error: 'another operator leads', refused: PASSING('not_leader') }
+      if (!leads()) return { error: NOT_LEADER, refused: PASSING('not_leader') }
       try {
         await api.create(PODS, bindingOf(way, pod), { subresource: 'binding' })
         return { error: null }

@@ -3,6 +3,7 @@ import type { NodeBook } from '../../operator/placing/node-book.ts'
 import { withAddedClaim, withoutClaim } from '../../operator/placing/claims.ts'
 import { type Bindings, keyOf } from '../../operator/placing/pod-bindings.ts'
 import { claimOfPod, stageOf } from '../../operator/placing/pod-task.ts'
+import type { GPUNodeStatus } from '../../operator/contract/policies.ts'
 import type { ClusterObjects } from './cluster-objects.ts'
 
 export interface ClaimRepairParts {
@@ -35,6 +36,7 @@ export async function dropStaleClaims(
 ): Promise<void> {
   for (const nodeName of nodeNames) {
     const book = bookOf(nodeName)
+    await rereadIfBehind(book, objects)
     for (const claim of book.status.claims ?? []) {
       const pod = objects.pod(claim.podUid)
       const { nodeName: actual = nodeName } = pod?.spec ?? {}
@@ -51,4 +53,11 @@ export async function dropStaleClaims(
       }
     }
   }
+}
+
+/** An earlier leader may have stored a claim after this one has read the status. */
+async function rereadIfBehind(book: NodeBook, objects: ClusterObjects): Promise<void> {
+  const { claims: stored = [] } = (objects.gpuNode(book.nodeName)?.['status'] ?? {}) as GPUNodeStatus
+  const known = new Set((book.status.claims ?? []).map(({ podUid }) => podUid))
+  if (stored.some(({ podUid }) => !known.has(podUid))) await book.reread()
 }

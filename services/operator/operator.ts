@@ -30,7 +30,7 @@ export interface OperatorOptions extends Pick<PlacementOptions, 'bindWithinMs' |
   readonly observes?: boolean
   readonly probeSeconds: number
   readonly onNote: (line: string) => void
-  /** Called when it begins and ceases to place pods. */
+  /** Called when it begins and ceases to lead. */
   readonly onLeading?: (isLeading: boolean) => void
   /** Clock of the lease and the copies. Default: the system clock. */
   readonly clock?: Clock
@@ -123,6 +123,8 @@ export class Operator {
       const won = await Promise.race([this.#leadership.campaign(), this.#stop.promise])
       if (won === 'stopped') return
       this.#options.onNote(`leads, term ${won.epoch} (${won.reason})`)
+      // Before it places pods: a term begins with what the agents report, and they report to the leader.
+      this.#options.onLeading?.(true)
       const end = await this.#lead()
       this.#options.onLeading?.(false)
       if (end !== 'stopped') this.#options.onNote(`leads no more: ${end.detail}`)
@@ -173,7 +175,6 @@ export class Operator {
       for (const pod of this.#objects.pods()) placement.podChanged(pod, false)
       placement.labelsChanged(() => true)
       placement.nodesChanged()
-      this.#options.onLeading?.(true)
       return placement
     } catch (error) {
       onNote(`placing cannot begin: ${errorText(error)}`)

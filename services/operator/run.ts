@@ -58,11 +58,8 @@ const SCHEDULER = 'headroom-scheduler'
 /** Returns null if it was stopped before the API server answered. @throws StartFault */
 export async function startOperatorProcess(options: OperatorProcessOptions): Promise<RunningOperator | null> {
   const { api, namespace, admin, signal, onNote, now = Date.now } = options
-  const operator = new Operator({
-    ...options,
-    lease: { namespace, name: options.leaseName },
-    onLeading: leaderLabel(options),
-  })
+  const onLeading = leaderLabel(options)
+  const operator = new Operator({ ...options, lease: { namespace, name: options.leaseName }, onLeading })
   let certificates: OwnCertificates | null = null
   const metrics = metricsOf(operator, () => certificates, now)
   const whyNotReady = (): string | null =>
@@ -95,6 +92,8 @@ export async function startOperatorProcess(options: OperatorProcessOptions): Pro
     adminHttp.close()
     throw error
   })
+  // An earlier process of this pod may have ended while it led.
+  onLeading(false)
   operator.start()
   const looking = keepLooking(look, first, options, (found) => {
     for (const server of servers) server.renew(identityOf(found))

@@ -8,7 +8,13 @@ import {
   NODE_LABELS,
   POD_ANNOTATIONS,
 } from '../../../operator/contract/names.ts'
-import { CLUSTER_GPU_POLICY, GPU_NODE, VENDOR_NODE_POLICY } from '../../../operator/contract/policies.ts'
+import {
+  type Claim,
+  CLUSTER_GPU_POLICY,
+  GPU_NODE,
+  type GPUNodeStatus,
+  VENDOR_NODE_POLICY,
+} from '../../../operator/contract/policies.ts'
 import { type KubeApi, NODES, ownResource, PODS } from '../../../operator/ports/kube-api.ts'
 import { freezableClock } from '../../support/kubernetes/freezable-clock.ts'
 import { OperatorWorld } from '../../support/kubernetes/operator-world.ts'
@@ -128,6 +134,15 @@ it('A claim of a pod that runs on another node is given up', async () => {
   expect([names, (await world.status('a')).claims?.length]).toEqual([['other'], 1])
 })
 
+it('A leader is announced before it places pods, so that agents report to it', async () => {
+  const announced: unknown[] = []
+  const operator = world.start({
+    onLeading: (isLeading) => announced.push([isLeading, operator.placement === null]),
+  })
+  await vi.waitFor(() => expect(operator.isLeading).toBe(true), WAIT)
+  expect(announced).toEqual([[true, true]])
+})
+
 it('A leader that is paused between claim and binding cannot overbook after a takeover', async () => {
   await world.addNode('a', 24 * GIB)
   const [paused, claimed] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
@@ -160,6 +175,21 @@ it('A leader that is paused between claim and binding cannot overbook after a ta
   const { claims = [] } = await world.status('a')
   expect(claims.map(({ podName }) => podName)).toEqual(['urgent'])
   clock.thaw()
+})
+
+it('A claim that an earlier leader stores after a takeover is given up', async () => {
+  await world.addNode('a', 24 * GIB)
+  world.start()
+  await vi.waitFor(async () => expect((await world.status('a')).gpuCount).toBe(1), WAIT)
+  const kind = ownResource(GPU_NODE)
+  const stored = await world.api.get(kind, { name: 'a' })
+  const late: Claim = {
+    ...{ podUid: 'late', podNamespace: 'default', podName: 'late' },
+    ...{ gpuUuids: ['a-GPU-0'], vramMib: 8 * GIB, swappable: true },
+  }
+  const status = { ...(stored['status'] as GPUNodeStatus), claims: [late] }
+  await world.api.replace(kind, { ...stored, status }, { subresource: 'status' })
+  await vi.waitFor(async () => expect((await world.status('a')).claims ?? []).toEqual([]), WAIT)
 })
 
 it('A node that the scheduler does not propose gives way to another one', async () => {
