@@ -8,7 +8,7 @@
 .PHONY: bench bench-live bench-rest bench-proxy bench-gateway bench-memory bench-sweep bench-ui
 .PHONY: test-ui test-gpu test-kills test-faults test-storms test-durability test-loss test-set-back test-hostile
 .PHONY: test-serving test-ha test-worlds bench-store
-.PHONY: images list-images kubernetes-tools test-kubernetes bench-kubernetes
+.PHONY: images list-images kubernetes-tools test-kubernetes test-kubernetes-storm bench-kubernetes
 .PHONY: test-contracts test-containers test-ha-compose test-container-storm test-package test-tutorial package-contents python wheel
 
 # Debian installs nats-server in /usr/sbin, which is not on a user's PATH.
@@ -364,6 +364,20 @@ kubernetes-tools: ## build etcd, Kubernetes and Helm from Go modules into .tools
 # Skipped, with the reason, without the programs of `make kubernetes-tools`.
 test-kubernetes: install ## test the operator stack on a real etcd and kube-apiserver
 	vitest run --project kubernetes --no-file-parallelism
+
+# KUBERNETES_STORM_FROM=3 resumes at the third storm, KUBERNETES_STORM_TURNS_FROM=50 at that turn; a count of 0
+# leaves a part out. A storm takes 5 minutes, a turn 15 seconds, a restart 30 seconds.
+test-kubernetes-storm: export KUBERNETES_STORM_COUNT ?= 6
+test-kubernetes-storm: export KUBERNETES_STORM_SEED ?= 1
+test-kubernetes-storm: export KUBERNETES_STORM_FAULTS ?= 5
+test-kubernetes-storm: export KUBERNETES_STORM_API_FAULTS ?= 2
+test-kubernetes-storm: export KUBERNETES_STORM_PLANNED ?= 4
+test-kubernetes-storm: export KUBERNETES_STORM_PODS ?= 40
+test-kubernetes-storm: export KUBERNETES_STORM_TURNS ?= 200
+test-kubernetes-storm: export KUBERNETES_STORM_RESTARTS ?= 20
+test-kubernetes-storm: install ## kill and stop every component of the operator stack while pods come and go
+	vitest run --project kubernetes --disable-console-intercept=true --no-file-parallelism \
+	  $(addprefix test/kubernetes/,storm.test.ts paused-leader.test.ts restarts.test.ts)
 
 fmt: install ## format the sources and regenerate the documents that are made from code
 	@prettier --write --log-level warn .

@@ -33,6 +33,17 @@ export class Component {
     return this.#isReady && this.member.isRunning
   }
 
+  /** A metric without labels; null: it does not answer. */
+  async metric(name: string): Promise<number | null> {
+    try {
+      const signal = AbortSignal.timeout(PROBE_WITHIN_MS)
+      const text = await (await fetch(`http://127.0.0.1:${this.#adminPort}/metrics`, { signal })).text()
+      return Number(new RegExp(`^${name} (\\S+)$`, 'm').exec(text)?.[1] ?? NaN)
+    } catch {
+      return null
+    }
+  }
+
   /** Ends it; it is started again at once. */
   async end(signal: NodeJS.Signals): Promise<void> {
     this.#isReady = false

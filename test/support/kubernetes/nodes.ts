@@ -36,14 +36,14 @@ export async function addReadyNode(
 const BEAT_EVERY_MS = 10_000
 const AGAIN_AFTER_MS = 1_000
 
-/** The controller manager taints a node whose Lease is not renewed. */
+/** The controller manager taints a node whose Lease is not renewed. @param nodes may become more */
 export async function sendHeartbeats(
   api: KubeApi,
-  nodes: readonly string[],
+  nodes: () => readonly string[],
   signal: AbortSignal,
 ): Promise<void> {
   while (!signal.aborted) {
-    const sent = await Promise.all(nodes.map((name) => beat(api, name))).then(
+    const sent = await Promise.all(nodes().map((name) => beat(api, name))).then(
       () => true,
       () => false,
     )

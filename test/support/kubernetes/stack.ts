@@ -3,6 +3,8 @@
  * with the extender, the default scheduler, the controller manager, and nodes whose kubelets run pods as
  * processes under real agents. Each component is started again after its end.
  */
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { createSystemClock } from '../../../controller/adapters/system-clock.ts'
 import { createSystemRandom } from '../../../controller/adapters/system-random.ts'
 import type { Pod } from '../../../operator/contract/kubernetes.ts'
@@ -26,7 +28,7 @@ import {
 } from './components.ts'
 import { ControlPlane, type ControlPlaneOptions } from './control-plane.ts'
 import { FakeKubelet } from './fake-kubelet.ts'
-import { addReadyNode, sendHeartbeats } from './nodes.ts'
+import { addReadyNode, type NodePlan, sendHeartbeats } from './nodes.ts'
 import { aPod } from './objects.ts'
 import { Service } from './service.ts'
 
@@ -44,6 +46,8 @@ export interface StackOptions extends ControlPlaneOptions {
   readonly policy?: object
   /** More arguments of the operators. */
   readonly operatorOptions?: readonly string[]
+  /** URL of the API server for each operator. Absent: the real one. */
+  readonly serverOf?: (plane: ControlPlane, replica: number) => Promise<string>
 }
 
 export interface StackPod {
@@ -66,6 +70,8 @@ afterEachFile(() => Promise.all([...open].map((stack) => stack.stop())))
 export class Stack {
   readonly plane: ControlPlane
   readonly api: KubeApi
+  readonly etcd: Component
+  readonly apiServer: Component
   readonly operators: Component[] = []
   readonly admissions: Component[] = []
   readonly schedulers: Component[] = []
@@ -75,12 +81,15 @@ export class Stack {
   readonly #clock = createSystemClock()
   readonly #pods: Reflector
   readonly #services: Service[] = []
+  readonly #nodes: string[] = []
   readonly #ending = new AbortController()
   #heartbeats: Promise<void> = Promise.resolve()
 
   private constructor(plane: ControlPlane) {
     this.plane = plane
     this.api = plane.client()
+    this.etcd = new Component(plane.etcd, null)
+    this.apiServer = new Component(plane.apiServer, null)
     this.#pods = new Reflector({
       ...{ api: this.api, kind: PODS, clock: this.#clock, onChange: () => {} },
       random: createSystemRandom().stream('pods'),
@@ -128,6 +137,12 @@ export class Stack {
     })) as unknown as Pod
   }
 
+  /** A node that stays ready. It has no kubelet and no agent unless the stack was started with it. */
+  async addNode(plan: NodePlan): Promise<void> {
+    await addReadyNode(this.api, { ...plan, labels: { 'kubernetes.io/hostname': plan.name, ...plan.labels } })
+    this.#nodes.push(plan.name)
+  }
+
   /** The last lines of all components. */
   get output(): string {
     return this.plane.output
@@ -143,25 +158,22 @@ export class Stack {
     await this.#heartbeats
     await this.#pods.stop()
     this.#clock.stop()
+    await Promise.all([this.apiServer.stop(), this.etcd.stop()])
     await this.plane.stop()
   }
 
-  async #start({ nodes, policy, operatorOptions = [] }: StackOptions): Promise<void> {
+  async #start(options: StackOptions): Promise<void> {
+    const { nodes, policy } = options
     const { plane, api } = this
     this.#pods.start()
     await until('the pods are listed', () => this.#pods.isSynced)
     await this.#startAdmissions()
-    const ports = await this.#startOperators(operatorOptions)
+    const ports = await this.#startOperators(options)
     await plane.startDefaultScheduler()
     await plane.startControllerManager()
-    for (const name of [CONTROL_NODE, ...nodes.map((node) => node.name)])
-      await addReadyNode(api, {
-        name,
-        labels: { 'kubernetes.io/hostname': name },
-        isGpuNode: name !== CONTROL_NODE,
-      })
-    const names = [CONTROL_NODE, ...nodes.map(({ name }) => name)]
-    this.#heartbeats = sendHeartbeats(api, names, this.#ending.signal)
+    for (const { name } of [{ name: CONTROL_NODE }, ...nodes])
+      await this.addNode({ name, isGpuNode: name !== CONTROL_NODE })
+    this.#heartbeats = sendHeartbeats(api, () => this.#nodes, this.#ending.signal)
     for (const replica of REPLICAS) await this.#addOperatorPod(`headroom-operator-${replica}`)
     await until('an operator is ready', () => this.operators.some(({ isReady }) => isReady), START_WITHIN_MS)
     const certificates = await callerCertificates(plane)
@@ -194,16 +206,21 @@ export class Stack {
     await this.#serve(port, endpoints, ({ isReady }) => isReady)
   }
 
-  async #startOperators(
-    options: readonly string[],
-  ): Promise<{ readonly extender: number; readonly agents: number }> {
+  async #startOperators({
+    operatorOptions = [],
+    serverOf = ({ server }) => Promise.resolve(server),
+  }: StackOptions): Promise<{ readonly extender: number; readonly agents: number }> {
+    const { plane } = this
     const ports = { extender: await freePort(), agents: await freePort() }
-    const kubeconfig = await prepareOperator(this.plane)
+    const kubeconfig = await prepareOperator(plane)
     const [extenders, agents] = [new Map<Component, number>(), new Map<Component, number>()]
     for (const replica of REPLICAS) {
       const name = `headroom-operator-${replica}`
       const own = { port: await freePort(), agentsPort: await freePort(), adminPort: await freePort() }
-      const component = this.#component(name, [...operatorArguments(kubeconfig, own), ...options], own)
+      const config = join(plane.folder, `${name}.kubeconfig`)
+      const text = readFileSync(kubeconfig, 'utf8').replaceAll(plane.server, await serverOf(plane, replica))
+      writeFileSync(config, text)
+      const component = this.#component(name, [...operatorArguments(config, own), ...operatorOptions], own)
       extenders.set(component, own.port)
       agents.set(component, own.agentsPort)
       this.operators.push(component)
