@@ -4,7 +4,7 @@ import { hadAgent } from '../../operator/placing/node-status.ts'
 import type { ClusterObjects } from './cluster-objects.ts'
 
 /** Agents report each second. */
-const AGENTS_WITHIN_MS = 5_000
+const AGENTS_WITHIN_MS = 3_000
 const AGENTS_LOOK_MS = 50
 
 /** A term begins with what the agents know. One that stays silent is not waited for. */

@@ -40,10 +40,11 @@ export function measureVictimChoice(): Promise<readonly Reading[]> {
   const scanned: number[] = []
   const chosen: number[] = []
   let victims = 0
+  // Not between the rounds: a forced collection can discard compiled code, and the next round is slower.
+  collectGarbage()
   for (let round = 0; round <= ROUNDS; round++) {
     // Distributed over the whole cluster, different in every round.
     const entryAt = (i: number): QueueEntry => entries[(round + i * 1987) % entries.length] as QueueEntry
-    collectGarbage()
     const choice = timed(() => Array.from({ length: CHOICES_A_ROUND }, (_, i) => choose(cluster, entryAt(i))))
     const scan = timed(() =>
       Array.from({ length: SCANS_A_ROUND }, (_, i) => chooseByScan(cluster, entryAt(i))),
