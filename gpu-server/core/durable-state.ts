@@ -19,7 +19,6 @@ export type ControllerMark = Pick<Envelope, 'epoch' | 'controller' | 'event_seq'
 export class DurableState {
   readonly outbox: Outbox
   readonly #storage: NodeStorage
-  readonly #isForgetful: boolean
   readonly #random: RandomStream
   readonly #seen: SeenAttempts
   readonly #living: Map<string, KeptAttempt>
@@ -44,7 +43,6 @@ export class DurableState {
   constructor(storage: NodeStorage, random: RandomStream) {
     const kept = storage.load()
     this.#storage = storage
-    this.#isForgetful = storage.isForgetful === true
     this.#random = random
     this.#boot = { counter: kept.bootCounter + 1, random: bootRandom(random) }
     this.#nextBoot = this.#boot
@@ -160,10 +158,11 @@ export class DurableState {
    */
   addStarting(attempt: Attempt, description: AttemptDescription | null = null): boolean {
     const { taskId } = attempt
-    if (description !== null) this.#described.set(taskId, description)
+    if (description !== null) {
+      this.#described.set(taskId, description)
+      this.#changed({ kind: 'described', of: description })
+    }
     this.#seen.add(taskId, attempt.attempt)
-    if (this.#isForgetful) return this.persist()
-    if (description !== null) this.#changed({ kind: 'described', of: description })
     this.#changed({ kind: 'seen', taskId, attempt: attempt.attempt })
     this.keep(attempt)
     if (this.persist()) return true
@@ -175,7 +174,6 @@ export class DurableState {
 
   /** Records a change that a restart must preserve; durable with the next save. */
   keep(attempt: Attempt): void {
-    if (this.#isForgetful) return
     const kept = keptOf(attempt)
     this.#living.set(attempt.taskId, kept)
     this.#changed({ kind: 'living', attempt: kept })
@@ -208,7 +206,7 @@ export class DurableState {
     const entry = { n: 0, ...event }
     this.#leave(event.task_id)
     this.outbox.add(entry)
-    if (!this.#isForgetful) this.#changed({ kind: 'finished', event: entry })
+    this.#changed({ kind: 'finished', event: entry })
     return this.persist()
   }
 
@@ -218,7 +216,6 @@ export class DurableState {
    */
   acknowledge(n: number): readonly NodeEvent[] {
     const events = this.outbox.acknowledge(n)
-    if (this.#isForgetful) return events
     for (const { kind, task_id, attempt } of events) {
       if (kind === 'finished') this.#changes.push({ kind: 'acknowledged', taskId: task_id, attempt })
     }

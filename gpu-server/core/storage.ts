@@ -79,8 +79,6 @@ export type NodeChange =
 
 export interface NodeStorage {
   load(): NodeState
-  /** No later server loads it: living attempts and their changes are not recorded. Absent: false. */
-  readonly isForgetful?: boolean
   /**
    * Makes the state durable; `changes` lists the differences since the last successful save. Throws when it
    * cannot: the command is then refused, the event not sent. After a failed fsync every call throws (R10).

@@ -102,10 +102,7 @@ export class NodeHost {
     this.#clock = this.#drifting ?? options.clock
     const state = options.home?.state ?? EMPTY_NODE_STATE
     this.#storage = new FaultyStorage(() => this.#diskFailed(), state)
-    // The server of a reliable machine never restarts.
-    this.#disk = options.isReliable
-      ? { ...createMemoryStorage(state.bootCounter, state), isForgetful: true }
-      : this.#storage
+    this.#disk = options.isReliable ? createMemoryStorage(state.bootCounter, state) : this.#storage
     this.#device = this.#newDevice()
     // Tasks present at the start get their lease with the first answer to the server, before any fault.
     for (const initialProcess of options.home?.initialProcesses ?? [])

@@ -2,10 +2,7 @@ import { describe, expect, it } from 'vitest'
 import type { Envelope } from '../../protocol/envelope.ts'
 import { MAX_DETAIL_LENGTH, MAX_EVENTS } from '../../protocol/limits.ts'
 import { COMPACT_FROM_ENTRIES, Outbox } from '../../gpu-server/core/outbox.ts'
-import { newAttempt } from '../../gpu-server/core/attempt.ts'
-import { DurableState } from '../../gpu-server/core/durable-state.ts'
-import { createMemoryStorage, type NodeStorage } from '../../gpu-server/core/storage.ts'
-import { seededStream } from '../../simulator/kernel/seeded-random.ts'
+import { createMemoryStorage } from '../../gpu-server/core/storage.ts'
 import { ServerCoreHarness } from '../support/server-core-harness.ts'
 import { acknowledgeAll } from '../support/scripted-bus.ts'
 
@@ -595,36 +592,4 @@ describe('the storage of a simulated server', () => {
     storage.save(state, [])
     expect(storage.load()).toEqual(state)
   })
-
-  it('receives no changes of attempts if no later server loads it', () => {
-    const kinds: string[] = []
-    const storage: NodeStorage = {
-      ...createMemoryStorage(),
-      isForgetful: true,
-      save: (_state, changes) => kinds.push(...changes.map(({ kind }) => kind)),
-    }
-    const durable = new DurableState(storage, seededStream(1, 'boot'))
-    const attempt = newAttempt(STARTED, 0)
-    const description = { taskId: 'a', attempt: 1, name: 'a', owner: null, command: null }
-    expect(durable.addStarting(attempt, description)).toBe(true)
-    durable.keep(attempt)
-    const end = { task_id: 'a', attempt: 1, outcome: 'completed', exit_code: 0, detail: null } as const
-    expect(durable.described('a', 1)).toEqual(description)
-    expect(durable.addFinished({ kind: 'finished', ...end })).toBe(true)
-    expect(durable.acknowledge(1)).toMatchObject([end])
-    expect([durable.seen.highest('a'), durable.outbox.isEmpty]).toEqual([1, true])
-    expect(kinds).toEqual(['boot'])
-  })
 })
-
-const STARTED = {
-  taskId: 'a',
-  attempt: 1,
-  gpus: [0],
-  vramMib: 100,
-  gpuMode: 'shared',
-  noswap: 0,
-  priority: 2,
-  onNodeLoss: 'wait',
-  isLease: false,
-} as const
