@@ -363,7 +363,7 @@ export class Placement {
       ...{ nodeId: id, name, address: name, hostSwapMib, ...NODE_KIND, deviceKind: NODE_KIND.device },
       ...{ clock: this.#clock, random: this.#random.stream(`server/${name}`) },
       bus: deferredBus(this.#bus.endpoint(name), this.#clock),
-      ...{ device, storage: createMemoryStorage(), areHeartbeatsElided: true },
+      ...{ device, storage: createMemoryStorage(), areHeartbeatsElided: false },
       onRefused: (reason) => onNote(`node ${name} was refused: ${reason}`),
     })
     this.#hosts.set(name, { name, id, device, core, hostSwapMib, gpus })

@@ -32,8 +32,6 @@ export function termController(parts: TermParts): Controller {
         ...config,
       },
       ...(inputTap === null ? {} : { inputTap }),
-      // The nodes of a term are parts of this process: none of them is lost alone.
-      areHeartbeatsElided: true,
       onFault,
     },
   )

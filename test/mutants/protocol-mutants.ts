@@ -438,8 +438,8 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
       edit(
         `${WIRE}/inbound.ts`,
         'receive',
-        '} else if (message.seq > node.snapshotSeq) {',
-        '} else if (message.seq > 0) {',
+        'else if (message.seq > node.snapshotSeq)',
+        'else if (message.seq > 0)',
       ),
       edit(
         `${WIRE}/inbound.ts`,
