@@ -12,3 +12,10 @@ export function addressOf(option: string, text: string): ReplicaAddress {
 export function addressText({ host }: ReplicaAddress, port: number): string {
   return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`
 }
+
+/** Address of a server to call. */
+export function hostAndPort(option: string, text: string): ReplicaAddress {
+  const [, host = '', port = ''] = /^([A-Za-z0-9.-]{1,253}):(\d{1,5})$/.exec(text) ?? []
+  if (host !== '' && Number(port) <= 65_535) return { host, port: Number(port) }
+  throw new UsageError(`${option}: ${JSON.stringify(text)} must be HOST:PORT`)
+}

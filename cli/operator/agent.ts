@@ -11,7 +11,7 @@ import { faultText } from '../../operator/contract/field-fault.ts'
 import { percentOfVariable } from '../../operator/contract/variables.ts'
 import type { AgentClientOptions } from '../../operator/adapters/agent-client.ts'
 import { untilSignal } from '../../services/until-signal.ts'
-import { addressOf, addressText } from '../command/addresses.ts'
+import { addressOf, addressText, hostAndPort } from '../command/addresses.ts'
 
 interface AgentArguments {
   readonly operator?: string
@@ -84,11 +84,5 @@ async function release(options: ReleaseOptions, stays: boolean): Promise<number>
 function operatorOf({ operator, certificates, token }: AgentArguments): AgentClientOptions {
   if (operator === undefined || certificates === undefined || token === undefined)
     throw new UsageError('--operator, --certificates and --token are required, except with --release')
-  return { ...hostAndPort(operator), certificates, tokenFile: token }
-}
-
-function hostAndPort(text: string): { readonly host: string; readonly port: number } {
-  const [, host = '', port = ''] = /^([A-Za-z0-9.-]{1,253}):(\d{1,5})$/.exec(text) ?? []
-  if (host !== '' && Number(port) <= 65_535) return { host, port: Number(port) }
-  throw new UsageError(`--operator: ${JSON.stringify(text)} must be HOST:PORT`)
+  return { ...hostAndPort('--operator', operator), certificates, tokenFile: token }
 }

@@ -40,6 +40,8 @@ export function addOperatorCommands(program: Command, setExit: SetExit): void {
       )
       .option('--runtime-class <name>', 'RuntimeClass for GPU pods without one')
       .addOption(overcommit())
+      .option('--operator <host:port>', 'address on which the operator answers, for forecasts of policies')
+      .option('--certificates <folder>', 'folder with ca.crt, tls.crt and tls.key, to call the operator')
       .option('--observe', 'only warn about what would be changed or rejected'),
     'headroom operator admission --namespace headroom --kubeconfig ~/.kube/config',
   ).action(calls(setExit, () => import('./admission.ts'), 'admission'))
@@ -146,6 +148,11 @@ function addRun(operator: Command, setExit: SetExit): void {
         '--agent-secret <name>',
         'name of the Secret for the client certificate of the agents',
         'headroom-agent',
+      )
+      .option(
+        '--admission-secret <name>',
+        'name of the Secret for the certificate with which admission asks for forecasts',
+        'headroom-forecast',
       )
       .option('--dns-name <name>', 'additional name in the certificate; may be repeated', repeatable, []),
     'headroom operator run --namespace headroom --kubeconfig ~/.kube/config',

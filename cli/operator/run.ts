@@ -22,6 +22,7 @@ interface RunArguments extends ClusterOptions {
   readonly secret: string
   readonly schedulerSecret: string
   readonly agentSecret: string
+  readonly admissionSecret: string
   readonly agentAccount: string
   readonly dnsName: readonly string[]
 }
@@ -35,13 +36,14 @@ export async function run(given: RunArguments): Promise<number> {
   const ended = new AbortController()
   const signalled = untilSignal().then(() => ended.abort())
   const { leaseName, lease: leaseMs, overcommit: helmPercent, service, secret } = given
-  const { schedulerSecret, agentSecret, agentAccount } = given
+  const { schedulerSecret, agentSecret, admissionSecret, agentAccount } = given
   const onNote = (line: string): unknown => process.stderr.write(`headroom: ${line}\n`)
   const running = await startOperatorProcess({
     ...{ api, namespace, listen, agents, admin, leaseName, leaseMs, helmPercent, service },
     observes: given.observe === true,
     ...(given.recording === undefined ? {} : { record: termRecorder(given.recording, onNote) }),
-    ...{ secret, schedulerSecret, agentSecret, agentAccount, probeSeconds: Math.ceil(given.probe / 1000) },
+    ...{ secret, schedulerSecret, agentSecret, admissionSecret, agentAccount },
+    probeSeconds: Math.ceil(given.probe / 1000),
     ...{ dnsNames: given.dnsName, podName, name: given.name ?? podName ?? hostname(), signal: ended.signal },
     onNote,
   })

@@ -16,6 +16,7 @@ import {
 import { CLUSTER_POLICY_NAME } from '../contract/names.ts'
 import { nodeOvercommit } from '../contract/overcommit.ts'
 import type { ForecastNode } from '../contract/policy-forecast.ts'
+import { type AskedPolicy, askedPolicyOf } from '../contract/policy-twin-lines.ts'
 import {
   CLUSTER_GPU_POLICY,
   type ClusterGPUPolicy,
@@ -39,6 +40,8 @@ export interface AdmissionServerOptions extends AdmissionOptions {
   readonly key: string
   /** API for reading all other policies, when a policy is checked. */
   readonly api: KubeApi
+  /** The forecast of the operator for a policy, in lines; never rejects. */
+  readonly forecast: (asked: AskedPolicy) => Promise<readonly string[]>
   /** Told of faults; texts of requests are not in them. */
   readonly log: (message: string) => void
   /** Called for each review. */
@@ -69,7 +72,7 @@ export class AdmissionServer extends TlsServer {
       '/mutate-pods': (request) => mutatePod(request, options),
       '/mutate-agents': async (request) => mutateAgent(request, await percentOf(request, options)),
       '/validate-pods': (request) => validatePod(request, options),
-      '/preview-policies': async (request) => previewPolicy(request, await withinTime(gpuNodes(api))),
+      '/preview-policies': (request) => previewed(request, options),
       '/validate-policies': async (request) => validatePolicy(request, await nodePolicies(api)),
     }
   }
@@ -100,6 +103,18 @@ export class AdmissionServer extends TlsServer {
       if (!response.headersSent) response.writeHead(code, { connection: 'close' }).end()
     }
   }
+}
+
+async function previewed(
+  request: AdmissionRequest,
+  { api, forecast }: AdmissionServerOptions,
+): Promise<AdmissionAnswer> {
+  const asked = askedPolicyOf(request.kind.kind, request.object)
+  const [nodes, simulated] = await Promise.all([
+    withinTime(gpuNodes(api)),
+    asked === null ? [] : forecast(asked),
+  ])
+  return previewPolicy(request, nodes, simulated)
 }
 
 /** Null: the pod has no node yet, or the API server did not answer in time. */

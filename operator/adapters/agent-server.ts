@@ -8,7 +8,7 @@ export const AGENT_CALLER = 'headroom-agent'
 
 export interface AgentServerOptions extends Omit<
   CallerServerOptions,
-  'routes' | 'caller' | 'maxConnections' | 'maxRequestBytes'
+  'routes' | 'maxConnections' | 'maxRequestBytes'
 > {
   /** Node of the agent with this token; null: it is not of an agent. */
   readonly nodeOf: (token: string) => Promise<string | null>
@@ -21,7 +21,7 @@ export const MAX_AGENT_MESSAGE_BYTES = 2 * 1024 * 1024
 
 /** Resolves once it listens. */
 export function startAgentServer(options: AgentServerOptions): Promise<CallerServer> {
-  const routes = new Map([
+  const ofAgents = new Map([
     [
       AGENT_PATH,
       async (asked: unknown, token: string) => {
@@ -36,5 +36,5 @@ export function startAgentServer(options: AgentServerOptions): Promise<CallerSer
     ],
   ])
   const limits = { maxConnections: MAX_AGENTS, maxRequestBytes: MAX_AGENT_MESSAGE_BYTES }
-  return CallerServer.start({ ...options, ...limits, caller: AGENT_CALLER, routes })
+  return CallerServer.start({ ...options, ...limits, routes: new Map([[AGENT_CALLER, ofAgents]]) })
 }

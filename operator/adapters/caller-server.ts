@@ -1,4 +1,4 @@
-/** JSON over HTTPS with certificates on both sides, for one kind of caller. */
+/** JSON over HTTPS with certificates on both sides. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { TLSSocket } from 'node:tls'
 import { AnswerTooLarge, textOf } from './answer-bytes.ts'
@@ -15,12 +15,10 @@ export type Route = (asked: unknown, token: string) => Promise<object | null>
 export interface CallerServerOptions extends ServerIdentity {
   readonly host: string
   readonly port: number
-  /** Common name in the certificate of the caller. */
-  readonly caller: string
   readonly maxConnections: number
   readonly maxRequestBytes: number
-  /** POST, by path. */
-  readonly routes: ReadonlyMap<string, Route>
+  /** POST, by the common name in the certificate of the caller, then by path. */
+  readonly routes: ReadonlyMap<string, ReadonlyMap<string, Route>>
   readonly log: (message: string) => void
 }
 
@@ -61,10 +59,11 @@ export class CallerServer extends TlsServer {
   }
 
   protected override async answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const { caller, routes, maxRequestBytes, log } = this.#options
-    if (this.#callerOf(request.socket as TLSSocket) !== caller)
-      return void response.writeHead(403, { connection: 'close' }).end()
-    const route = request.method === 'POST' ? routes.get(request.url ?? '') : undefined
+    const { routes, maxRequestBytes, log } = this.#options
+    const caller = this.#callerOf(request.socket as TLSSocket)
+    const own = routes.get(caller)
+    if (own === undefined) return void response.writeHead(403, { connection: 'close' }).end()
+    const route = request.method === 'POST' ? own.get(request.url ?? '') : undefined
     if (route === undefined) return void response.writeHead(404).end()
     try {
       const [, token = ''] = /^Bearer (\S+)$/.exec(request.headers.authorization ?? '') ?? []

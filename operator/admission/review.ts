@@ -66,14 +66,21 @@ export function mutateAgent({ uid, object }: AdmissionRequest, percent: Percent 
   return allowed(uid, [], patchOf(object, withPercent(object, percent)))
 }
 
-/** @param nodes null: they could not be read in time */
+/**
+ * @param nodes null: they could not be read in time
+ * @param simulated lines of the operator
+ */
 export function previewPolicy(
   { uid, kind, object }: AdmissionRequest,
   nodes: readonly ForecastNode[] | null,
+  simulated: readonly string[],
 ): AdmissionAnswer {
   if (!isRecord(object) || !isRecord(object['spec'])) return allowed(uid)
-  if (nodes === null) return allowed(uid, ['forecast: none, because the API server did not answer in time.'])
-  return allowed(uid, policyForecast(kind.kind, object as unknown as ClusterGPUPolicy, nodes))
+  const ofNodes =
+    nodes === null
+      ? ['forecast: no limits, because the API server did not answer in time.']
+      : policyForecast(kind.kind, object as unknown as ClusterGPUPolicy, nodes)
+  return allowed(uid, [...ofNodes, ...simulated])
 }
 
 function observedWarnings(decided: Admitted): readonly string[] {

@@ -89,6 +89,7 @@ export function webhookConfigurations(
         webhook('preview-policies', '/preview-policies', 'Ignore', {
           rules: [policies],
           matchConditions: [{ name: 'dry-run', expression: 'has(request.dryRun) && request.dryRun' }],
+          timeoutSeconds: POLICY_SECONDS,
         }),
       ],
     },

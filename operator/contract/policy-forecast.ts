@@ -30,7 +30,7 @@ export function policyForecast(
 ): readonly string[] {
   const percent = percentOf(kind, policy)
   if (percent === null)
-    return [`forecast: none. Without a percentage the next source applies, see ${HELM_PERCENT}.`]
+    return [`forecast: no limits. Without a percentage the next source applies, see ${HELM_PERCENT}.`]
   const reached = nodes.filter((node) => isReached(kind, policy, node))
   if (reached.length === 0) return ['forecast: it applies to no node that the operator has reported.']
   const reserveMib = policy.spec.safetyReserveMib ?? 0

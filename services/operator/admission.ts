@@ -1,7 +1,7 @@
 /** `headroom operator admission`: the webhooks as a process. All replicas serve; they share a certificate. */
 import { Counter } from '../../controller/api/metrics/instruments.ts'
 import { gauge, Metrics } from '../../controller/api/metrics/metrics.ts'
-import { AdmissionServer } from '../../operator/adapters/admission-server.ts'
+import { AdmissionServer, type AdmissionServerOptions } from '../../operator/adapters/admission-server.ts'
 import { keepCertificates } from '../../operator/adapters/certificate-keeper.ts'
 import { expiryOf } from '../../operator/adapters/own-certificates.ts'
 import type { AdmissionOptions } from '../../operator/admission/admission-options.ts'
@@ -18,6 +18,7 @@ interface Address {
 export interface AdmissionProcessOptions {
   readonly api: KubeApi
   readonly admission: AdmissionOptions
+  readonly forecast: AdmissionServerOptions['forecast']
   readonly listen: Address
   readonly admin: Address
   readonly namespace: string
@@ -70,7 +71,7 @@ export async function startAdmissionProcess(
   const server = await AdmissionServer.start({
     ...options.admission,
     ...listen,
-    ...{ cert: certificates.cert, key: certificates.key, api, log: onNote },
+    ...{ cert: certificates.cert, key: certificates.key, api, log: onNote, forecast: options.forecast },
     onAnswered: (path, outcome) => figures.reviews.add(1, path.slice(1), outcome),
   }).catch((error: Error) => {
     adminHttp.close()

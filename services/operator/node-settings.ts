@@ -6,12 +6,14 @@ import type { NodeLimits } from '../../operator/placing/claims.ts'
 import type { Percent } from '../../protocol/units.ts'
 import type { ClusterObjects } from './cluster-objects.ts'
 
+export type SettingSources = Pick<ClusterObjects, 'node' | 'nodePolicies' | 'clusterPolicy'>
+
 export class NodeSettings {
-  readonly #objects: ClusterObjects
+  readonly #objects: SettingSources
   readonly #helmPercent: Percent
   readonly #probeSeconds: number
 
-  constructor(objects: ClusterObjects, helmPercent: Percent, probeSeconds: number) {
+  constructor(objects: SettingSources, helmPercent: Percent, probeSeconds: number) {
     this.#objects = objects
     this.#helmPercent = helmPercent
     this.#probeSeconds = probeSeconds

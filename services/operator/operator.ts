@@ -7,6 +7,7 @@ import type { TermEnd } from '../../controller/ports/leadership.ts'
 import type { Extender } from '../../operator/adapters/extender-server.ts'
 import { LeaseLeadership } from '../../operator/adapters/lease-leadership.ts'
 import type { Pod } from '../../operator/contract/kubernetes.ts'
+import type { AskedPolicy } from '../../operator/contract/policy-twin-lines.ts'
 import type { KubeApi, ObjectKey } from '../../operator/ports/kube-api.ts'
 import { AgentLinks } from '../../operator/placing/agent-links.ts'
 import { ClusterCopy, type Copied } from '../../operator/reflector/cluster-copy.ts'
@@ -17,6 +18,7 @@ import type { DurationMs, Percent } from '../../protocol/units.ts'
 import { ClusterObjects } from './cluster-objects.ts'
 import { Placement } from './placement.ts'
 import type { PlacementOptions } from './placement-parts.ts'
+import { PolicyTwin } from './policy-twin.ts'
 import { Reports } from './reports.ts'
 
 export interface OperatorOptions extends Pick<PlacementOptions, 'bindWithinMs' | 'record'> {
@@ -47,6 +49,7 @@ export class Operator {
   readonly #objects: ClusterObjects
   readonly #copy: ClusterCopy
   readonly #leadership: LeaseLeadership
+  readonly #twin: PolicyTwin
   readonly #stop = Promise.withResolvers<'stopped'>()
   #placement: Placement | null = null
   #reports: Reports | null = null
@@ -66,6 +69,7 @@ export class Operator {
       onChange: (what, change) => this.#changed(what, change),
       onFault: (error) => noted(`a copy of the cluster is behind: ${errorText(error)}`),
     })
+    this.#twin = new PolicyTwin({ ...options, objects: this.#objects })
     this.#leadership = new LeaseLeadership({
       ...{ api, clock: this.#clock, name, lease, leaseMs },
       onFault: (error) => noted(`the lease cannot be reached: ${errorText(error)}`),
@@ -91,6 +95,12 @@ export class Operator {
   /** The extender that answers the scheduler; null: this replica does not lead. */
   readonly extender = (): Extender | null => (this.isLeading ? (this.#placement?.bindings ?? null) : null)
 
+  /** Lines about what a policy would change for waiting pods; null: this replica does not lead. */
+  forecast(asked: AskedPolicy): Promise<readonly string[]> | null {
+    const placement = this.isLeading ? this.#placement : null
+    return placement === null ? null : this.#twin.linesFor(placement.controller.views, asked)
+  }
+
   /** Null: it does not lead, or does not know the node yet. Waits for an order as long as the agent asks. */
   async agentReported(report: AgentReport): Promise<AgentAnswer | null> {
     const { node, wait_ms: waitMs } = report
@@ -110,6 +120,7 @@ export class Operator {
   async stop(): Promise<void> {
     this.#isStopped = true
     this.#stop.resolve('stopped')
+    this.#twin.close()
     await this.#running
     await this.#leadership.close()
     await this.#copy.stop()

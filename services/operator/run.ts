@@ -3,7 +3,11 @@ import { gauge, gauges, Metrics } from '../../controller/api/metrics/metrics.ts'
 import { clientCertificate, ownCertificates } from '../../operator/adapters/certificate-secret.ts'
 import { AGENT_CALLER, startAgentServer } from '../../operator/adapters/agent-server.ts'
 import type { CallerServer, ServerIdentity } from '../../operator/adapters/caller-server.ts'
-import { startExtenderServer } from '../../operator/adapters/extender-server.ts'
+import {
+  ADMISSION_CALLER,
+  SCHEDULER_CALLER,
+  startExtenderServer,
+} from '../../operator/adapters/extender-server.ts'
 import { NodeTokens } from '../../operator/adapters/node-tokens.ts'
 import { expiryOf, type OwnCertificates } from '../../operator/adapters/own-certificates.ts'
 import { LEADER_LABEL } from '../../operator/contract/names.ts'
@@ -35,6 +39,8 @@ export interface OperatorProcessOptions extends Omit<OperatorOptions, 'lease' | 
   readonly secret: string
   readonly schedulerSecret: string
   readonly agentSecret: string
+  /** Name of the Secret with which admission asks for forecasts. */
+  readonly admissionSecret: string
   readonly agentAccount: string
   readonly dnsNames: readonly string[]
   /** Name of the pod of this process, which is labelled while it leads; null: not in a pod. */
@@ -51,9 +57,6 @@ export interface RunningOperator {
   readonly operator: Operator
   stop(): Promise<void>
 }
-
-/** Common name in the certificate with which the scheduler calls. */
-const SCHEDULER = 'headroom-scheduler'
 
 /** Returns null if it was stopped before the API server answered. @throws StartFault */
 export async function startOperatorProcess(options: OperatorProcessOptions): Promise<RunningOperator | null> {
@@ -77,8 +80,9 @@ export async function startOperatorProcess(options: OperatorProcessOptions): Pro
         `${options.service}.${namespace}.svc`,
         ...options.dnsNames,
       ])
-      await clientCertificate(secretNamed(options.schedulerSecret), SCHEDULER, own)
+      await clientCertificate(secretNamed(options.schedulerSecret), SCHEDULER_CALLER, own)
       await clientCertificate(secretNamed(options.agentSecret), AGENT_CALLER, own)
+      await clientCertificate(secretNamed(options.admissionSecret), ADMISSION_CALLER, own)
       return own
     },
     { onNote, onFault: () => {}, onFound: (found) => (certificates = found) },
@@ -118,7 +122,8 @@ async function startServers(
 ): Promise<readonly [extender: CallerServer, agents: CallerServer]> {
   const { extender } = operator
   const asked = await startExtenderServer({
-    ...{ ...listen, ...identity, caller: SCHEDULER, extender, log },
+    ...{ ...listen, ...identity, extender, log },
+    forecast: (asked) => operator.forecast(asked),
   }).catch((error: Error) => {
     throw listenFault(error, listen, '--listen')
   })

@@ -13,6 +13,11 @@ import type { Budget } from '../../simulator/twin/budget.ts'
 import { forecastChange } from '../../simulator/twin/change-forecast.ts'
 import { predictInterval } from '../../simulator/twin/drift.ts'
 import type { IntervalPrediction } from '../../simulator/twin/drift.ts'
+import {
+  forecastLimits,
+  type LimitsChange,
+  type LimitsForecast,
+} from '../../simulator/twin/limits-forecast.ts'
 import { forecastStarts } from '../../simulator/twin/start-forecast.ts'
 
 interface ForecastInput {
@@ -27,8 +32,11 @@ export type TwinJob =
   | (ForecastInput & { readonly kind: 'starts' })
   | (ForecastInput & { readonly kind: 'change'; readonly change: SettingsChange })
   | (ForecastInput & { readonly kind: 'forecast' })
+  | LimitsJob
 
-export type TwinAnswer = StartForecast | ChangeForecast | IntervalPrediction | NoForecast
+export type LimitsJob = ForecastInput & { readonly kind: 'limits'; readonly change: LimitsChange }
+
+export type TwinAnswer = StartForecast | ChangeForecast | IntervalPrediction | LimitsForecast | NoForecast
 
 export function twinJob(job: TwinJob): Promise<TwinAnswer> {
   const budget = budgetOf(job)
@@ -37,6 +45,8 @@ export function twinJob(job: TwinJob): Promise<TwinAnswer> {
       return forecastStarts(job.image, job.past, budget)
     case 'change':
       return forecastChange(job.image, job.past, job.change, budget)
+    case 'limits':
+      return forecastLimits(job.image, job.past, job.change, budget)
     case 'forecast':
       return predictInterval(job.image, job.past, budget)
   }

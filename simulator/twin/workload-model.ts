@@ -16,6 +16,9 @@ const LEAST_ENDS_OF_CLASS = 20
 /** Younger tasks are expected to have the same demand as others. */
 const LEAST_AGE_FOR_OWN_SHARE_MS = 600_000
 
+/** Mean stay of tasks that stay: a century. */
+const FOREVER_MS = 36_525 * 86_400_000
+
 /** A recent task, as a pattern for future ones. */
 export interface SeenTask {
   readonly record: TaskRecord
@@ -87,6 +90,20 @@ export function workloadModelOf(image: ClusterSnapshot, past: RecentPast): Workl
   const wantsShares = seen.flatMap(({ wantsShare }) => (wantsShare === null ? [] : [wantsShare]))
   const { speeds } = past
   return { at: image.at, pastMs, residence, seen, perHour, wantsShares, wanting, idle, speeds, assumes }
+}
+
+/** The model of a cluster that keeps no ended tasks: those that are there stay, and none arrives. */
+export function stayingModelOf(image: ClusterSnapshot, past: RecentPast): WorkloadModel {
+  const seen = image.tasks.map((record) => ({ record, wantsShare: wantsShareOf(record, image.at) }))
+  return {
+    ...{ at: image.at, pastMs: Math.max(1, past.to - past.from), seen: [], perHour: 0 },
+    residence: new Map([[0, new Residence([{ ms: FOREVER_MS, hasEnded: false }])]]),
+    wantsShares: seen.flatMap(({ wantsShare }) => (wantsShare === null ? [] : [wantsShare])),
+    wanting: stretchesOf(past.runs.wantingMs),
+    idle: stretchesOf(past.runs.idleMs),
+    speeds: past.speeds,
+    assumes: ['all tasks stay, and none arrives', `${assumedSpeeds(past.speeds)}`],
+  }
 }
 
 export function isModel(model: WorkloadModel | NoModel): model is WorkloadModel {

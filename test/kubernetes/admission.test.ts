@@ -206,6 +206,7 @@ describe.skipIf(whyNoControlPlane() !== null)('With etcd, kube-apiserver and the
     expect(warnings).toEqual([
       'forecast: 0% on 1 node; schedulable VRAM 36 GiB now, 24 GiB then.',
       'forecast: pods there hold more than the new limit on gpu-7 (6 GiB): they stay, and no pod is added.',
+      'forecast: waiting times were not simulated, because admission knows no operator.',
     ])
     expect((await api.list(ownResource(CLUSTER_GPU_POLICY))).items).toEqual([])
     warnings.length = 0

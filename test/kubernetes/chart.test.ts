@@ -62,12 +62,16 @@ describe.skipIf(whyNoControlPlane('helm') !== null)('With helm', () => {
     expect(argsOf('headroom-agent', '--set', 'agent.hostSwapMib=4096')).toContain('--host-swap-mib=4096')
     const registry = 'agent.image.repository=registry.example/agent,agent.image.tag=2.0.1'
     const admission = argsOf('headroom-admission', '--set', `swap.memory=require,${registry}`)
+    const forecasts = [
+      ...['--operator=headroom-extender.headroom.svc:443', '--certificates=/etc/headroom/certificates'],
+    ]
     expect(admission.slice(2)).toEqual([
       ...['--swap-memory=require', '--overcommit=0', '--helper-image=registry.example/agent:2.0.1'],
+      ...forecasts,
     ])
     for (const value of ['swap.livenessProbes=noswap', 'agent.enabled=false'])
       expect(argsOf('headroom-admission', '--set', value)).toEqual([
-        ...['operator', 'admission', '--swap-memory=raise', '--overcommit=0'],
+        ...['operator', 'admission', '--swap-memory=raise', '--overcommit=0', ...forecasts],
       ])
   })
 

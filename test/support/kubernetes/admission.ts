@@ -20,5 +20,6 @@ export function startAdmission(
     key: text('server.key'),
     api,
     log,
+    forecast: () => Promise.resolve([]),
   })
 }

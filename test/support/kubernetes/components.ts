@@ -98,7 +98,7 @@ export function operatorArguments(
   ]
 }
 
-const OPERATOR_SECRETS = ['headroom-extender', 'headroom-scheduler', 'headroom-agent']
+const OPERATOR_SECRETS = ['headroom-extender', 'headroom-scheduler', 'headroom-agent', 'headroom-forecast']
 
 export interface AgentPlan {
   readonly node: string
@@ -118,9 +118,7 @@ export async function agentAccount(plane: ControlPlane, node: string): Promise<s
   await plane.apply([{ apiVersion: 'v1', kind: 'ServiceAccount', ...account }])
   const folder = join(plane.folder, `agent-${node}`)
   mkdirSync(folder, { recursive: true })
-  const certificates = await callerCertificates(plane, 'headroom-agent')
-  for (const name of ['ca.crt', 'tls.crt', 'tls.key'])
-    writeFileSync(join(folder, name), Buffer.from(certificates[name] ?? '', 'base64'), { mode: 0o600 })
+  await writeCertificates(plane, 'headroom-agent', folder)
   const token = await plane.kubectl([
     ...['create', 'token', 'headroom-agent', '--namespace', STACK_NAMESPACE, '--audience', 'headroom'],
     ...['--bound-object-kind', 'Node', '--bound-object-name', node, '--duration', '24h'],
@@ -140,6 +138,14 @@ export async function agentArguments(plane: ControlPlane, plan: AgentPlan): Prom
     ...['--state', join(folder, 'state'), '--cgroups', cgroups, '--admin', `127.0.0.1:${adminPort}`],
     ...['--device', 'process', '--inventory', join(folder, 'inventory.yaml'), '--idle-after', '1s'],
   ]
+}
+
+/** As the kubelet writes the files of a Secret that a pod mounts. */
+export async function writeCertificates(plane: ControlPlane, secret: string, folder: string): Promise<void> {
+  mkdirSync(folder, { recursive: true })
+  const certificates = await callerCertificates(plane, secret)
+  for (const name of ['ca.crt', 'tls.crt', 'tls.key'])
+    writeFileSync(join(folder, name), Buffer.from(certificates[name] ?? '', 'base64'), { mode: 0o600 })
 }
 
 /** The certificate with which a caller of the operator calls, by the name of the file. */

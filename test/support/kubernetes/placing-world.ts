@@ -2,6 +2,7 @@
  * Admission, operator and the official scheduler on a control plane. Nodes are objects without a kubelet, and
  * a test ends pods by their status.
  */
+import { join } from 'node:path'
 import { expect, vi } from 'vitest'
 import type { Pod } from '../../../operator/contract/kubernetes.ts'
 import { ADMITTED_CONDITION, NODE_GPUS, POD_ANNOTATIONS } from '../../../operator/contract/names.ts'
@@ -9,7 +10,7 @@ import { GPU_NODE, type GPUNodeStatus } from '../../../operator/contract/policie
 import { type KubeApi, ownResource, PODS } from '../../../operator/ports/kube-api.ts'
 import { freePort } from '../free-port.ts'
 import type { RunningCommand } from '../running-command.ts'
-import { callerCertificates, startAdmissionOn, startOperatorOn } from './components.ts'
+import { callerCertificates, startAdmissionOn, startOperatorOn, writeCertificates } from './components.ts'
 import { ControlPlane } from './control-plane.ts'
 import { addReadyNode } from './nodes.ts'
 import { aPod } from './objects.ts'
@@ -40,9 +41,11 @@ export class PlacingWorld {
   /** @param options of the operator */
   static async start(...options: readonly string[]): Promise<PlacingWorld> {
     const plane = await ControlPlane.start()
-    await startAdmissionOn(plane)
     const port = await freePort()
+    const certificates = join(plane.folder, 'forecast')
+    await startAdmissionOn(plane, '--operator', `localhost:${port}`, '--certificates', certificates)
     const operator = await startOperatorOn(plane, port, ...options)
+    await writeCertificates(plane, 'headroom-forecast', certificates)
     await plane.startScheduler(port, await callerCertificates(plane))
     return new PlacingWorld(plane, port, operator)
   }

@@ -45,6 +45,7 @@ function started(api: MemoryApi, notes: string[] = []) {
   const running = startAdmissionProcess({
     ...{ api, admission: DEFAULT_ADMISSION, namespace: 'gpu', secret: NAME, service: NAME },
     ...{ configuration: NAME, dnsNames: ['localhost'], signal: stop.signal },
+    forecast: () => Promise.resolve([]),
     listen: { host: '127.0.0.1', port: 0 },
     admin: { host: '127.0.0.1', port: 0 },
     onNote: (line) => notes.push(line),

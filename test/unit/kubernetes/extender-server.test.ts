@@ -1,12 +1,22 @@
-/** The extender over HTTPS: requests as the scheduler of Kubernetes sends them. */
+/** The extender over HTTPS: requests as the scheduler of Kubernetes sends them, and those of admission. */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { request } from 'node:https'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { textOf } from '../../../operator/adapters/answer-bytes.ts'
 import type { CallerServer } from '../../../operator/adapters/caller-server.ts'
-import { type Extender, startExtenderServer } from '../../../operator/adapters/extender-server.ts'
+import {
+  type Extender,
+  type ExtenderServerOptions,
+  startExtenderServer,
+} from '../../../operator/adapters/extender-server.ts'
+import { askedForecast } from '../../../operator/adapters/forecast-client.ts'
 import { renewedCertificates, renewedClient } from '../../../operator/adapters/own-certificates.ts'
+import { aClusterPolicy } from '../../support/kubernetes/objects.ts'
 
 const own = renewedCertificates(null, 'headroom-extender', ['localhost'], Date.now())
+const admission = renewedClient(null, 'headroom-admission', own, Date.now())
 const scheduler = renewedClient(null, 'headroom-scheduler', own, Date.now())
 const other = renewedClient(null, 'another-client', own, Date.now())
 const stranger = renewedCertificates(null, 'stranger', ['localhost'], Date.now())
@@ -20,11 +30,13 @@ const leading: Extender = {
   bind: (uid, node) => Promise.resolve(uid === 'good' ? null : `no VRAM for ${uid} on ${node}`),
 }
 let extender: Extender | null = leading
+type ForecastOf = ExtenderServerOptions['forecast']
+let forecast: ForecastOf = ({ kind }) => Promise.resolve([`forecast of a ${kind}`])
 let server: CallerServer
 beforeAll(async () => {
   server = await startExtenderServer({
     ...{ host: '127.0.0.1', port: 0, cert: own.cert, key: own.key, ca: own.authorities },
-    ...{ caller: 'headroom-scheduler', extender: () => extender, log: () => {} },
+    ...{ extender: () => extender, forecast: (policy) => forecast(policy), log: () => {} },
   })
 })
 afterAll(() => server.close())
@@ -67,6 +79,51 @@ it('Only the scheduler may ask', async () => {
   expect((await call('/filter', '{}', other)).code).toBe(403)
   await expect(call('/filter', '{}', stranger)).rejects.toThrow()
   await expect(call('/filter', '{}', null)).rejects.toThrow()
+})
+
+it('Admission asks for forecasts and nothing else, and the scheduler asks for none', async () => {
+  const body = JSON.stringify({ kind: 'ClusterGPUPolicy', policy: aClusterPolicy(40) })
+  const { code, text } = await call('/forecast', body, admission)
+  expect([code, JSON.parse(text)]).toEqual([200, { lines: ['forecast of a ClusterGPUPolicy'] }])
+  expect((await call('/bind', '{}', admission)).code).toBe(404)
+  expect((await call('/filter', '{}', admission)).code).toBe(404)
+  expect((await call('/forecast', body)).code).toBe(404)
+  expect((await call('/forecast', body, other)).code).toBe(403)
+  for (const wrong of [aClusterPolicy(1001), null, { metadata: {} }]) {
+    const malformed = JSON.stringify({ kind: 'ClusterGPUPolicy', policy: wrong })
+    expect((await call('/forecast', malformed, admission)).code).toBe(400)
+  }
+  const unknown = JSON.stringify({ kind: 'Pod', policy: aClusterPolicy(40) })
+  expect((await call('/forecast', unknown, admission)).code).toBe(400)
+})
+
+it('The line of admission says whether the operator answered', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'headroom-forecast-'))
+  const policy = { kind: 'ClusterGPUPolicy', policy: aClusterPolicy(40) }
+  const log: string[] = []
+  const to = { host: 'localhost', port: server.port, certificates: folder }
+  const ask = (withinMs?: number) =>
+    askedForecast(
+      { ...to, log: (line) => log.push(line), ...(withinMs === undefined ? {} : { withinMs }) },
+      policy,
+    )
+  const silent = ['forecast: waiting times were not simulated, because the operator did not answer.']
+  try {
+    expect(await ask()).toEqual(silent)
+    expect(log).toEqual([expect.stringContaining('ENOENT')])
+    const files = { 'ca.crt': own.authorities, 'tls.crt': admission.cert, 'tls.key': admission.key }
+    for (const [file, text] of Object.entries(files)) writeFileSync(join(folder, file), text)
+    expect(await ask()).toEqual(['forecast of a ClusterGPUPolicy'])
+    forecast = () => null
+    expect(await ask()).toEqual(silent)
+    expect(log.at(-1)).toContain('503: another operator leads')
+    const never = Promise.withResolvers<readonly string[]>()
+    forecast = () => never.promise
+    expect(await ask(50)).toEqual(silent)
+    never.resolve([])
+  } finally {
+    rmSync(folder, { recursive: true })
+  }
 })
 
 it('Other paths and documents are refused', async () => {
