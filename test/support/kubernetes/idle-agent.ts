@@ -14,7 +14,7 @@ const IDLE_MS = 3_600_000
 const RETRY_MS = 200
 
 export interface IdleAgentOptions {
-  readonly world: PlacingWorld
+  readonly world: Pick<PlacingWorld, 'plane' | 'agentsPort'>
   readonly node: string
   /** Of each GPU. */
   readonly vramMib: readonly number[]
