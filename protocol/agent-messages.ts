@@ -4,7 +4,19 @@
  * carried out, so that neither a lost answer nor a restart changes anything.
  */
 import { checkOf } from './check.ts'
-import { flag, GPU_UUID, integer, list, oneOf, optional, orNull, record, text, type Value } from './fields.ts'
+import {
+  count,
+  flag,
+  GPU_UUID,
+  integer,
+  list,
+  oneOf,
+  optional,
+  orNull,
+  record,
+  text,
+  type Value,
+} from './fields.ts'
 import {
   MAX_ATTEMPTS_PER_NODE,
   MAX_COUNT,
@@ -31,6 +43,24 @@ const OUTCOMES = [
   'not_swappable',
 ] as const
 
+const MAX_UUID_LENGTH = 100
+/** As the controller has them (`controller/model/victim-class.ts`). */
+const SWAP_CLASSES = ['non_p0', 'non_p0_warm', 'p0', 'p0_warm'] as const
+/** One for each GPU and class. */
+export const MAX_SWAP_MARKS = MAX_GPUS * SWAP_CLASSES.length
+
+/** The last swap-out of a pod for the VRAM of one GPU, as the rounds of its class count it. */
+const swapMark = record({
+  gpu: text(1, MAX_UUID_LENGTH, 'UUID', GPU_UUID),
+  class: oneOf(SWAP_CLASSES),
+  round: count('Round in which it was swapped out'),
+  decision: count('Number of the decision'),
+})
+
+function swapMarks(description: string) {
+  return list(swapMark, 0, MAX_SWAP_MARKS, description)
+}
+
 const podReport = record({
   pod: text(1, MAX_ID_LENGTH, 'UID'),
   residency: oneOf(['in', 'out', 'moving'], 'Where its bytes are'),
@@ -40,9 +70,8 @@ const podReport = record({
   wants_gpu: flag('It used a GPU within the last seconds'),
   idle_ms: integer(0, MAX_COUNT, 'Since its last use'),
   wakeable: optional(flag('It is out, and requests are what brings it back: no probe is needed')),
+  marks: optional(swapMarks('As the last order with marks had them. Absent: none are known')),
 })
-
-const MAX_UUID_LENGTH = 100
 
 const gpuReport = record({
   uuid: text(1, MAX_UUID_LENGTH, 'As its driver names it', GPU_UUID),
@@ -57,6 +86,7 @@ const agentReport = record({
   wait_ms: integer(0, MAX_AGENT_WAIT_MS, 'How long the answer may wait for an order'),
   gpus: optional(list(gpuReport, 0, MAX_GPUS, 'All of the node; absent: not known')),
   pods: list(podReport, 0, MAX_ATTEMPTS_PER_NODE),
+  rounds: optional(swapMarks('The latest of each GPU and class, also of pods that have ended')),
 })
 
 const podOrder = record({
@@ -75,10 +105,12 @@ const podOrder = record({
     ),
   ),
   wake_on_request: optional(flag('Its owner says that nothing else has to wake it. Absent: not said')),
+  marks: optional(swapMarks('For the agent to keep before it carries out the order. Absent: as before')),
 })
 
 const agentAnswer = record({ pods: list(podOrder, 0, MAX_ATTEMPTS_PER_NODE) })
 
+export type SwapMark = Value<typeof swapMark>
 export type PodReport = Value<typeof podReport>
 export type ReportedGpu = Value<typeof gpuReport>
 export type AgentReport = Value<typeof agentReport>

@@ -12,6 +12,7 @@ import type { Decision, DecisionKind } from '../model/decision.ts'
 import type { Event, EventFilter } from '../model/event.ts'
 import type { Group } from '../model/group.ts'
 import type { Role } from '../model/role.ts'
+import type { VictimClass } from '../model/victim-class.ts'
 import type { AutoCordon, NodeStatus, QuarantinedAttempt } from '../model/node.ts'
 import type { GivenUp, Node, Placement, Stopping, Task } from '../model/placement.ts'
 import type { StartTrouble } from '../model/start-refusal.ts'
@@ -130,6 +131,16 @@ export interface GpuRecord {
   /** Rounds of tasks that are kept warm; absent: 0. */
   readonly roundNonP0Warm?: number
   readonly roundP0Warm?: number
+  /** Marks of tasks that the store does not place, and that the node may report. Absent: none. */
+  readonly marks?: readonly TaskMark[]
+}
+
+/** As `marks` of a placement, with its task and class. */
+export interface TaskMark {
+  readonly taskId: string
+  readonly class: VictimClass
+  readonly round: number
+  readonly lastSwapOut: number
 }
 
 /** The same of a node. */

@@ -168,6 +168,8 @@ export function nodeOf(record: NodeRecord, now: Instant): LiveNode {
   node.gpus = record.gpus.map((gpu) => {
     const live = newLiveGpu(node, gpu.index, gpu.model, gpu.physicalMib, gpu.foreignMib, now)
     for (const each of VICTIM_CLASSES) live.rounds[each].round = gpu[ROUND_FIELDS[each]] ?? 0
+    for (const { taskId, class: victimClass, round, lastSwapOut } of gpu.marks ?? [])
+      live.rounds[victimClass].marks.set(taskId, { round, lastSwapOut })
     return live
   })
   for (const attempt of node.quarantine) countQuarantined(node, attempt, 1)

@@ -11,6 +11,7 @@ import type { SwapOutcome } from '../core/device.ts'
 import type { Accelerator } from '../devices/accelerator.ts'
 import { SocketWatch } from '../devices/socket-watch.ts'
 import { OutPods } from './out-pods.ts'
+import { type PastPod, PodHistory } from './pod-history.ts'
 import type { PodCgroups } from './pod-cgroups.ts'
 import { type KeptPod, PodTask } from './pod-task.ts'
 
@@ -43,6 +44,8 @@ const FOREIGN_SAMPLES = 10
 export class PodAgent {
   readonly #options: PodAgentOptions
   readonly #out: OutPods
+  readonly #history: PodHistory
+  #areMarksKept = true
   readonly #tasks = new Map<string, PodTask>()
   readonly #moves = new Set<Promise<void>>()
   readonly #requests: SocketWatch<PodTask> | null
@@ -52,6 +55,7 @@ export class PodAgent {
   private constructor(options: PodAgentOptions) {
     this.#options = options
     this.#out = new OutPods(options.stateFolder)
+    this.#history = new PodHistory(options.stateFolder, options.now())
     const { program, onNote } = options
     const onRequest = (task: PodTask): void => this.#requested(task)
     this.#requests = program === null ? null : new SocketWatch({ program, onRequest, onNote })
@@ -62,12 +66,18 @@ export class PodAgent {
     await options.accelerator.open()
     const agent = new PodAgent(options)
     for (const pod of agent.#out.all()) await agent.#adopt(pod)
+    for (const pod of agent.#history.pods) agent.#remember(pod)
     return agent
   }
 
   /** Swaps in progress end first; every pod stays where it is. */
   async close(): Promise<void> {
     await this.settled()
+    try {
+      this.#history.keepAll(this.#tasks.values(), this.#options.now())
+    } catch (error) {
+      this.#options.onNote(`how long pods were idle is lost: ${errorText(error)}`)
+    }
     this.#requests?.close()
     await this.#options.accelerator.close()
   }
@@ -90,16 +100,36 @@ export class PodAgent {
       why_not: task.whyNot?.slice(0, MAX_DETAIL_LENGTH) ?? null,
       ...{ wants_gpu: task.wantsGpu, idle_ms: Math.max(0, Math.floor(at - task.lastUseAt)) },
       ...(task.isWakeable ? { wakeable: true } : {}),
+      ...(task.marks.length === 0 ? {} : { marks: [...task.marks] }),
     }))
     const wait_ms = this.#moves.size > 0 ? MOVING_MS : CALM_MS
     const gpus = this.#gpus()
-    return { node, host_swap_mib: hostSwapMib, wait_ms, pods, ...(gpus === null ? {} : { gpus }) }
+    const { rounds } = this.#history
+    return {
+      ...{ node, host_swap_mib: hostSwapMib, wait_ms, pods },
+      ...(gpus === null ? {} : { gpus }),
+      ...(rounds.length === 0 ? {} : { rounds: [...rounds] }),
+    }
   }
 
   obey({ pods }: AgentAnswer): void {
     const known = new Set(pods.map(({ pod }) => pod))
     for (const task of this.#tasks.values()) if (!known.has(task.taskId)) this.#leave(task)
+    this.#keepMarks(pods)
     for (const pod of pods) this.#obey(pod)
+  }
+
+  /** Those of all orders of an answer together, and before any of its swaps begins. */
+  #keepMarks(pods: AgentAnswer['pods']): void {
+    for (const order of pods) {
+      const task = this.#tasks.get(order.pod) ?? this.#newTask(order)
+      if (order.marks === undefined || isDeepStrictEqual(order.marks, task.marks)) continue
+      task.marks = order.marks
+      this.#areMarksKept = false
+    }
+    if (this.#areMarksKept) return
+    this.#history.keepMarks(this.#tasks.values())
+    this.#areMarksKept = true
   }
 
   /** Called once a second. */
@@ -169,6 +199,16 @@ export class PodAgent {
     task.wantsGpu = false
     task.isWakeable = task.isDeclaredWakeable
     await this.#watch(task)
+  }
+
+  /** From an earlier agent. A container that has started again has used the GPU since, or will. */
+  #remember({ marks, idle_ms: idleMs, ...pod }: PastPod): void {
+    const known = this.#tasks.get(pod.pod)
+    const task = known ?? this.#newTask(pod)
+    task.marks = marks
+    if (known !== undefined || idleMs === null || task.processIds().length === 0) return
+    task.lastUseAt -= idleMs
+    task.wantsGpu = false
   }
 
   #newTask(pod: KeptPod): PodTask {

@@ -3,7 +3,7 @@
  * one.
  */
 import { readFileSync } from 'node:fs'
-import type { PodOrder } from '../../protocol/agent-messages.ts'
+import type { PodOrder, SwapMark } from '../../protocol/agent-messages.ts'
 import type { DurationMs, Mib } from '../../protocol/units.ts'
 import type { SwapOutcome } from '../core/device.ts'
 import type { AcceleratedTask } from '../devices/accelerator.ts'
@@ -34,6 +34,8 @@ export class PodTask implements AcceleratedTask, WatchedTask {
   order = 0
   outcome: SwapOutcome | null = null
   whyNot: string | null = null
+  /** How the rounds of the operator count it. */
+  marks: readonly SwapMark[] = []
   #facts: KeptPod
   readonly #cgroups: PodCgroups
   readonly #wait: (ms: DurationMs) => Promise<void>

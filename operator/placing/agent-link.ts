@@ -1,11 +1,13 @@
 /**
- * What the operator knows from the agent of one node, and what it wants of it. It outlives a term: a new term
- * learns from the last report where the bytes of the pods are.
+ * What the operator knows from the agent of one node, and what it wants of it. It outlives a term, while no
+ * other operator leads: a new term learns from the last report where the bytes of the pods are.
  */
 import { isDeepStrictEqual } from 'node:util'
-import type { AgentReport, PodReport } from '../../protocol/agent-messages.ts'
+import type { AgentReport, PodReport, SwapMark } from '../../protocol/agent-messages.ts'
+import { latestMarks } from '../../protocol/latest-marks.ts'
 import type { Instant, Mib } from '../../protocol/units.ts'
 import type { DeclaredGpu } from './declared-gpus.ts'
+import type { KeptMarks } from './swap-marks.ts'
 
 export interface LinkedDevice {
   reported(report: AgentReport): void
@@ -14,6 +16,8 @@ export interface LinkedDevice {
 export interface Order {
   readonly number: number
   readonly wanted: 'in' | 'out'
+  /** For the agent to keep. */
+  readonly marks: readonly SwapMark[]
 }
 
 /** Reports come each second. */
@@ -26,6 +30,7 @@ export class AgentLink {
   #last: { readonly report: AgentReport; readonly pods: ReadonlyMap<string, PodReport> } | null = null
   #heardAt: Instant = 0
   #number = 0
+  #latest: readonly SwapMark[] = []
   #woken = Promise.withResolvers<void>()
 
   constructor(now: () => Instant) {
@@ -59,6 +64,7 @@ export class AgentLink {
   /** Returns true if the node has other GPUs than before. */
   take(report: AgentReport): boolean {
     const before = this.gpus
+    this.#note([...(report.rounds ?? []), ...report.pods.flatMap(({ marks = [] }) => marks)])
     this.#last = { report, pods: new Map(report.pods.map((pod) => [pod.pod, pod])) }
     this.#heardAt = this.#now()
     this.device?.reported(report)
@@ -66,10 +72,11 @@ export class AgentLink {
   }
 
   /** Later orders have greater numbers, those of an earlier operator included. */
-  give(podUid: string, wanted: Order['wanted']): Order {
+  give(podUid: string, wanted: Order['wanted'], marks = this.#marksOf(podUid)): Order {
     this.#number = Math.max(this.#number + 1, this.#now())
-    const order = { number: this.#number, wanted }
+    const order = { number: this.#number, wanted, marks }
     this.#orders.set(podUid, order)
+    this.#note(marks)
     this.#woken.resolve()
     this.#woken = Promise.withResolvers()
     return order
@@ -77,6 +84,20 @@ export class AgentLink {
 
   order(podUid: string): Order | undefined {
     return this.#orders.get(podUid)
+  }
+
+  /** For the next term. An order is carried out, although the report after it has not arrived. */
+  marks(): KeptMarks {
+    const pods = new Set([...(this.#last?.pods.keys() ?? []), ...this.#orders.keys()])
+    return { pods: new Map([...pods].map((pod) => [pod, this.#marksOf(pod)])), latest: this.#latest }
+  }
+
+  #note(marks: readonly SwapMark[]): void {
+    if (marks.length > 0) this.#latest = latestMarks([...this.#latest, ...marks])
+  }
+
+  #marksOf(podUid: string): readonly SwapMark[] {
+    return this.order(podUid)?.marks ?? this.report(podUid)?.marks ?? []
   }
 
   forget(podUid: string): void {

@@ -18,6 +18,11 @@ export class AgentLinks {
     return link
   }
 
+  /** Another operator may give orders from now on: reports and orders of before no longer hold. */
+  clear(): void {
+    this.#links.clear()
+  }
+
   /** The node has been deleted. */
   forget(nodeName: string): void {
     this.#links.delete(nodeName)

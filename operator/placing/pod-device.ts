@@ -16,7 +16,7 @@ import type {
   Survivor,
   SwapOutcome,
 } from '../../gpu-server/core/device.ts'
-import type { AgentAnswer, AgentReport, PodReport } from '../../protocol/agent-messages.ts'
+import type { AgentAnswer, AgentReport, PodReport, SwapMark } from '../../protocol/agent-messages.ts'
 import type { GpuReport, LogStream } from '../../protocol/messages.ts'
 import type { Claim } from '../contract/policies.ts'
 import { POD_ANNOTATIONS } from '../contract/names.ts'
@@ -38,6 +38,8 @@ export interface PodDeviceOptions {
   /** Bound to GPUs that are not declared: they hold VRAM that nothing counts. */
   readonly onUnknownGpus: (pod: Pod) => void
   readonly agent: AgentLink
+  /** Returns how the rounds count a pod, once a swap-out of it is decided. */
+  readonly marks: (podUid: string) => readonly SwapMark[]
   /** The agent reports what this term has not ordered. */
   readonly onContradiction: (why: string) => void
 }
@@ -165,7 +167,7 @@ export class PodDevice implements Device, LinkedDevice {
   }
 
   suspend(taskId: string, _attempt: number, done: Suspended): void {
-    this.#move(taskId, 'out', done)
+    this.#move(taskId, 'out', done, this.#options.marks(taskId))
   }
 
   resume(taskId: string, _attempt: number, done: (outcome: SwapOutcome) => void): void {
@@ -180,11 +182,12 @@ export class PodDevice implements Device, LinkedDevice {
       const request = pod === undefined ? null : podRequestOf(pod)
       if (pod === undefined || request?.ok !== true) return []
       const gpus = gpusOf(pod).map((uuid) => this.#gpus.findIndex((gpu) => gpu.uuid === uuid))
-      const { number: order = 0, wanted = 'in' } = agent.order(uid) ?? {}
+      const { number: order = 0, wanted = 'in', marks = [] } = agent.order(uid) ?? {}
       return [
         {
           ...{ pod: uid, containers: [...containersOf(pod)], gpus: gpus.filter((gpu) => gpu !== -1) },
           ...{ vram_mib: request.value.vramMib, order, wanted },
+          ...(marks.length === 0 ? {} : { marks: [...marks] }),
           wake_ports: [...wakePortsOf(pod, request.value)],
           ...(request.value.wakesOnRequest === true ? { wake_on_request: true } : {}),
         },
@@ -227,11 +230,16 @@ export class PodDevice implements Device, LinkedDevice {
       this.#options.onContradiction(`pod ${pod} is ${residency === 'out' ? 'swapped out' : 'in VRAM'}`)
   }
 
-  #move(podUid: string, wanted: 'in' | 'out', done: (outcome: SwapOutcome, left: LeftAs) => void): void {
+  #move(
+    podUid: string,
+    wanted: 'in' | 'out',
+    done: (outcome: SwapOutcome, left: LeftAs) => void,
+    marks?: readonly SwapMark[],
+  ): void {
     const bound = this.#bound.get(podUid)
     const { agent } = this.#options
     if (bound === undefined || agent.hostSwapMib === null) return later(() => done('copy_failed', {}))
-    bound.move = { order: agent.give(podUid, wanted).number, done }
+    bound.move = { order: agent.give(podUid, wanted, marks).number, done }
   }
 
   /** According to the last report of the agent; on its way: where it is going. */

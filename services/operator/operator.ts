@@ -137,6 +137,7 @@ export class Operator {
       // Before it places pods: a term begins with what the agents report, and they report to the leader.
       this.#options.onLeading?.(true)
       const end = await this.#lead()
+      this.#agents.clear()
       this.#options.onLeading?.(false)
       if (end !== 'stopped') this.#options.onNote(`leads no more: ${end.detail}`)
     }

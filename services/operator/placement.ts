@@ -19,11 +19,12 @@ import { reportedStatus } from '../../operator/placing/node-status.ts'
 import { ObservedBindings, observedStage } from '../../operator/placing/observed.ts'
 import type { Bindings } from '../../operator/placing/pod-bindings.ts'
 import { PodDevice } from '../../operator/placing/pod-device.ts'
+import { marksOf } from '../../operator/placing/swap-marks.ts'
 import { byCreation, gpusOf, podText, type PodStage, stageOf } from '../../operator/placing/pod-task.ts'
 import { withoutClaim } from '../../operator/placing/claims.ts'
 import { errorText } from '../../protocol/error-text.ts'
 import { nodeIdFromName } from '../../protocol/node-id.ts'
-import type { AgentAnswer } from '../../protocol/agent-messages.ts'
+import type { AgentAnswer, SwapMark } from '../../protocol/agent-messages.ts'
 import type { DurationMs, Mib } from '../../protocol/units.ts'
 import { deferredBus } from '../../simulator/network/deferred-bus.ts'
 import { UNHINDERED } from '../../simulator/network/passage.ts'
@@ -74,7 +75,9 @@ export class Placement {
     this.settings = new NodeSettings(objects, helmPercent, probeSeconds)
     this.bindings = options.observes ? new ObservedBindings() : podBindings(options, this.#clock, this)
     const nodes = [...this.#declared()].map(([name, gpus]) => {
-      return { name, gpus, limits: this.settings.limitsOf(name), hostSwapMib: this.#swapMib(name) }
+      const agent = this.#link(name)
+      const limits = this.settings.limitsOf(name)
+      return { name, gpus, limits, hostSwapMib: agent.hostSwapMib ?? 0, marks: agent.marks() }
     })
     this.#recording = options.record?.() ?? null
     this.controller = termController({
@@ -353,12 +356,14 @@ export class Placement {
   #addHost(name: string, gpus: readonly DeclaredGpu[], bound: readonly Pod[]): void {
     const { objects, onNote, onContradiction } = this.#options
     const hostSwapMib = this.#swapMib(name)
+    const id = nodeIdFromName(name)
+    const marks = (podUid: string): readonly SwapMark[] =>
+      marksOf(podUid, gpus, this.controller.cluster.nodes.get(id)?.gpus ?? [])
     const device = new PodDevice({
       ...{ nodeName: name, gpus, bindings: this.bindings, pod: objects.pod, bound },
-      ...{ agent: this.#link(name), onContradiction },
+      ...{ agent: this.#link(name), onContradiction, marks },
       onUnknownGpus: (pod) => onNote(`pod ${podText(pod)} has GPUs that node ${name} does not declare`),
     })
-    const id = nodeIdFromName(name)
     const core = new ServerCore({
       ...{ nodeId: id, name, address: name, hostSwapMib, ...NODE_KIND, deviceKind: NODE_KIND.device },
       ...{ clock: this.#clock, random: this.#random.stream(`server/${name}`) },

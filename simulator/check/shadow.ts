@@ -5,7 +5,7 @@
 import type { ConfigFields } from '../../controller/model/config.ts'
 import type { Event, EventData } from '../../controller/model/event.ts'
 import type { StoredState, TaskRecord } from '../../controller/ports/store.ts'
-import type { Instant, Mib, Percent } from '../../protocol/units.ts'
+import type { DurationMs, Instant, Mib, Percent } from '../../protocol/units.ts'
 import { LostAttempts } from './lost-attempts.ts'
 import type { Observed, ObservedNode, ObservedRequest } from './observed.ts'
 
@@ -27,6 +27,8 @@ export interface ShadowPlacement {
   isStopping: boolean
   /** The earliest instant from which it counts as idle; an eager return does not count. */
   idleFrom: Instant | null
+  /** How long it was idle when its node reported it, in place of a start. */
+  readonly reportedIdleMs: DurationMs
   /** Its last return was eager: nothing had requested it. */
   isEager: boolean
 }
@@ -256,7 +258,10 @@ export class Shadow {
         return this.#place(task, nodeId, data)
       case 'task_started':
         if (task.placement !== null)
-          Object.assign(task.placement, { residency: 'resident', residentSince: at, idleFrom: at })
+          Object.assign(task.placement, {
+            ...{ residency: 'resident', residentSince: at },
+            idleFrom: at - task.placement.reportedIdleMs,
+          })
         return
       case 'task_returned':
         this.#unplace(task)
@@ -334,6 +339,7 @@ export class Shadow {
       residentSince: null,
       isStopping: false,
       idleFrom: null,
+      reportedIdleMs: (data['idle_ms'] ?? 0) as DurationMs,
       isEager: false,
     }
     for (const gpu of gpus) node.tasks[gpu]?.add(task)

@@ -18,13 +18,17 @@ import { OperatorWorld } from '../../support/kubernetes/operator-world.ts'
 import { WAIT } from '../../support/wait.ts'
 
 const GIB = 1024
+const HOUR_MS = 3_600_000
 const FINALIZER = 'test.example/kubelet'
 
 let world: OperatorWorld
 let kubelet: FakeKubelet
 let folder: string
 let agent: RunningTestAgent
+/** Added to the clock of the agent. */
+let skippedMs: number
 beforeEach(async () => {
+  skippedMs = 0
   world = new OperatorWorld()
   folder = mkdtempSync(join(tmpdir(), 'headroom-agent-'))
   kubelet = new FakeKubelet({
@@ -60,7 +64,7 @@ class RunningTestAgent {
   }
 
   static async start(): Promise<RunningTestAgent> {
-    const now = (): number => Math.floor(performance.now())
+    const now = (): number => Math.floor(performance.now()) + skippedMs
     const gpus = [{ model: 'X', physicalMib: 24 * GIB, swapMs: () => 0 }]
     const wait = (ms: number) => delay(ms)
     const opened = await PodAgent.open({
@@ -204,6 +208,39 @@ it('Operator and agent that start again leave every pod where it is', async () =
   await isStopped('second')
   await runs('first')
 })
+
+it.each(['operator', 'agent', 'operator and agent'])(
+  'Marks, rounds and idle times of pods survive a restart of %s',
+  async (restarted) => {
+    await bothOnOneGpu()
+    const [first, second] = await Promise.all([world.pod('first'), world.pod('second')])
+    const key = { name: 'default' }
+    const body = { spec: { idleSwapOutSeconds: 86_400 } }
+    await world.api.patch(ownResource(CLUSTER_GPU_POLICY), key, { type: 'merge', body })
+    kubelet.setBusy('second', false)
+    const known = () => {
+      const { cluster } = world.operators.at(-1)!.placement!.controller
+      const { placement } = cluster.tasks.get(second.metadata.uid ?? '')!
+      if (placement === null || placement.wantsGpu) throw new Error('second is not idle')
+      const { round, marks } = placement.gpus[0]!.rounds.non_p0
+      return { round, marks: [...marks], idleSince: placement.idleSince }
+    }
+    const before = await vi.waitFor(known, WAIT)
+    expect(before.marks).toEqual([[first.metadata.uid, { round: 0, lastSwapOut: 1 }]])
+    skippedMs = HOUR_MS
+    if (restarted.includes('operator')) await world.operators[0]?.stop()
+    if (restarted.includes('agent')) {
+      await agent.stop()
+      agent = await RunningTestAgent.start()
+    }
+    if (restarted.includes('operator')) world.start()
+    const after = await vi.waitFor(known, WAIT)
+    expect(after).toMatchObject({ round: before.round, marks: before.marks })
+    expect(after.idleSince).toBeLessThanOrEqual(before.idleSince)
+    const report = agent.agent.report().pods.find(({ pod }) => pod === second.metadata.uid)
+    expect(report?.idle_ms).toBeGreaterThanOrEqual(HOUR_MS)
+  },
+)
 
 it('Without an operator nothing moves; a release brings every pod back', async () => {
   await bothOnOneGpu()

@@ -1,15 +1,16 @@
 /** The agent alone, with a real process whose cgroup is a folder. */
 import { type ChildProcess, spawn } from 'node:child_process'
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { afterEach, beforeEach, expect, it } from 'vitest'
+import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import { ProcessAccelerator } from '../../../gpu-server/devices/process-accelerator.ts'
 import { stateOf } from '../../../gpu-server/guard/process-table.ts'
 import { PodAgent } from '../../../gpu-server/pods/pod-agent.ts'
 import { PodCgroups } from '../../../gpu-server/pods/pod-cgroups.ts'
 import { swapSetting } from '../../../operator/contract/variables.ts'
+import { WAIT } from '../../support/wait.ts'
 
 const ID = 'ab'.repeat(32)
 const POD = { pod: 'u', containers: [ID], gpus: [0], vram_mib: 1_024 }
@@ -28,6 +29,7 @@ beforeEach(() => {
 afterEach(async () => {
   child.kill('SIGKILL')
   await agent?.close()
+  agent = null
   rmSync(folder, { recursive: true })
 })
 
@@ -95,6 +97,55 @@ it('A swap-out that an earlier agent began, and did not finish, is taken back', 
   const opened = await open()
   expect(opened.report().pods[0]).toMatchObject({ residency: 'in' })
   expect(stateOf(pid)).not.toBe('T')
+})
+
+it('Swap marks are on the disk before a swap begins, and survive an agent that is killed', async () => {
+  startProcess()
+  const killed = await open()
+  const marks = [{ gpu: 'a-GPU-0', class: 'non_p0' as const, round: 3, decision: 7 }]
+  killed.obey({ pods: [{ ...POD, marks, order: 1, wanted: 'out' }] })
+  const { pods } = JSON.parse(readFileSync(join(folder, 'pod-history.json'), 'utf8')) as { pods: unknown }
+  expect(pods).toMatchObject([{ pod: 'u', marks }])
+  await killed.settled()
+  const next = await open()
+  expect(next.report().pods).toMatchObject([{ residency: 'out', marks }])
+  await ordered('in', 2)
+  const last = await open()
+  expect(last.report().pods).toMatchObject([{ residency: 'in', marks }])
+})
+
+it('An agent that starts again continues the idle time of a pod, except after a kill', async () => {
+  startProcess()
+  const first = await open()
+  first.obey({ pods: [{ ...POD, order: 0, wanted: 'in' }] })
+  const idleMs = async (): Promise<number> => {
+    await agent?.sample()
+    const [report] = agent?.report().pods ?? []
+    return report?.wants_gpu === false ? report.idle_ms : 0
+  }
+  await vi.waitFor(async () => expect(await idleMs()).toBeGreaterThanOrEqual(300), WAIT)
+  await first.close()
+  const next = await open()
+  expect(next.report().pods).toMatchObject([{ pod: 'u', residency: 'in', wants_gpu: false }])
+  expect(next.report().pods[0]?.idle_ms).toBeGreaterThanOrEqual(300)
+  // It does not close: it is killed.
+  const last = await open()
+  last.obey({ pods: [{ ...POD, order: 0, wanted: 'in' }] })
+  expect(last.report().pods).toMatchObject([{ wants_gpu: true }])
+})
+
+it('A pod whose container has started again counts as just used', async () => {
+  startProcess()
+  writeFileSync(
+    join(folder, 'pod-history.json'),
+    JSON.stringify({
+      pods: [{ ...POD, containers: ['cd'.repeat(32)], marks: [], idle_ms: 5_000 }],
+      ...{ ended_at: Math.floor(performance.now()), rounds: [] },
+    }),
+  )
+  const opened = await open()
+  opened.obey({ pods: [{ ...POD, order: 0, wanted: 'in' }] })
+  expect(opened.report().pods).toMatchObject([{ pod: 'u', wants_gpu: true }])
 })
 
 it('A state file that cannot be read is a fault that names the place', async () => {

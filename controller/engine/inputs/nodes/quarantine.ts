@@ -4,7 +4,7 @@
  * incomplete the attempt is quarantined (docs/protocol.md, R5).
  */
 import type { FinishedEvent, TaskReport } from '../../../../protocol/messages.ts'
-import type { Instant } from '../../../../protocol/units.ts'
+import type { DurationMs, Instant } from '../../../../protocol/units.ts'
 import type { TaskEnd } from '../../../model/end-reason.ts'
 import { ownEnd } from '../../../model/end-reason.ts'
 import type { QuarantinedAttempt } from '../../../model/node.ts'
@@ -31,7 +31,8 @@ export function fateOf(c: Cluster, node: LiveNode, report: TaskReport, now: Inst
     task?.state === 'pending' &&
     (quarantined?.stoppedBy ?? null) === null
   ) {
-    if (takeReported(c, node, task, reportedOf(report), now)) {
+    const reported = { ...reportedOf(report), idleMs: idleMsOf(report) }
+    if (takeReported(c, node, task, reported, now)) {
       if (quarantined !== undefined) release(c, node, quarantined)
       return 'keeps_running'
     }
@@ -225,6 +226,11 @@ function touch(c: Cluster, node: LiveNode, { gpus }: QuarantinedAttempt): void {
     const gpu = node.gpus[index]
     if (gpu !== undefined) c.touchGpu(gpu)
   }
+}
+
+/** Since its start; 0 once it was moved: its last use may be before its return. */
+function idleMsOf({ residency, generation, wants_gpu, idle_ms }: TaskReport): DurationMs {
+  return residency === 'resident' && generation === 1 && !wants_gpu ? idle_ms : 0
 }
 
 function reportedOf({

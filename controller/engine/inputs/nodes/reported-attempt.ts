@@ -1,15 +1,18 @@
 /** An attempt that a node reports becomes the attempt of a pending task: the store lost its placement. */
-import type { Instant } from '../../../../protocol/units.ts'
+import type { DurationMs, Instant } from '../../../../protocol/units.ts'
 import type { QuarantinedAttempt } from '../../../model/node.ts'
 import type { Cluster } from '../../../state/cluster.ts'
 import { addPlacement } from '../../../state/gpu-ledger.ts'
 import type { LiveGpu, LiveNode, LiveTask } from '../../../state/facts.ts'
 import { newLivePlacement } from '../../../state/new-facts.ts'
 import { setResidency, started } from '../../apply/lifecycle/transitions.ts'
-import { dropEntry } from '../../apply/lifecycle/entries.ts'
+import { askForSwapIn, dropEntry } from '../../apply/lifecycle/entries.ts'
 import { forgetRefusals } from '../../apply/lifecycle/refusals.ts'
 
-export type ReportedAttempt = Omit<QuarantinedAttempt, 'taskId' | 'since' | 'stoppedBy'>
+export interface ReportedAttempt extends Omit<QuarantinedAttempt, 'taskId' | 'since' | 'stoppedBy'> {
+  /** Since its last GPU use or its start, as it is reported now. Absent: not known. */
+  readonly idleMs?: DurationMs
+}
 
 /** pending → running, as the node reports. Returns false if the node has no such GPU. */
 export function takeReported(
@@ -38,18 +41,23 @@ export function takeReported(
     addPlacement(gpu, placement)
     c.touchGpu(gpu)
   }
+  const { idleMs = 0 } = reported
   c.eventLog.taskEvent(now, 'task_placed', task, node.id, {
     attempt: task.attempt,
     gpus: reported.gpus,
     demand_mib: reported.vramMib,
-    when: 'reported',
+    ...{ when: 'reported', ...(idleMs === 0 ? {} : { idle_ms: idleMs }) },
   })
   if (reported.residency === 'none') return true
   placement.confirmed = { bootCounter: node.boot.counter, seq: node.contact.heardSeq }
   started(c, placement, reported.wantsGpu, now)
+  placement.idleSince -= idleMs
+  c.eligibilityTimers.update(c, placement, now)
   placement.generation = reported.generation
-  if (reported.residency === 'swapped_out' || reported.residency === 'swapping_in')
+  if (reported.residency === 'swapped_out' || reported.residency === 'swapping_in') {
     setResidency(c, placement, 'swapped_out', 'reported', now)
+    if (placement.wantsGpu) askForSwapIn(c, placement, now)
+  }
   // The node may count it under another noswap value.
   placement.isNoswapUnacknowledged = true
   const address = { nodeId: node.id, taskId: task.spec.id, attempt: task.attempt }
