@@ -177,9 +177,12 @@ export class ControlPlane {
     )
   }
 
-  /** The scheduler of pods that name no other one. */
+  /** The scheduler of pods that name no other one. Its usual limit is 50 requests a second. */
   startDefaultScheduler(): Promise<Member> {
-    return this.#startClient('kube-scheduler', [`--kubeconfig=${this.kubeconfig}`, '--leader-elect=false'])
+    return this.#startClient('kube-scheduler', [
+      ...[`--kubeconfig=${this.kubeconfig}`, '--leader-elect=false'],
+      ...['--kube-api-qps=5000', '--kube-api-burst=5000'],
+    ])
   }
 
   /** It runs Jobs and Deployments, removes what has no owner, and taints nodes that are silent. */
