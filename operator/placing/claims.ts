@@ -3,8 +3,14 @@
  * of its pod, against the version that was read: so no two operators give the same VRAM.
  */
 import type { Mib, Percent } from '../../protocol/units.ts'
-import { commitLimitMib, residentCapacityMib } from '../../controller/model/vram.ts'
-import type { Claim, GPUNodeStatus } from '../contract/policies.ts'
+import {
+  admit,
+  type AdmissionVerdict,
+  commitLimitMib,
+  type GpuLoad,
+  residentCapacityMib,
+} from '../../controller/model/vram.ts'
+import type { Claim, GPUNodeStatus, GpuStatus } from '../contract/policies.ts'
 
 export interface NodeLimits {
   readonly percent: Percent
@@ -12,25 +18,43 @@ export interface NodeLimits {
   readonly reserveMib: Mib
 }
 
-/** Returns the status with the claim, or why the VRAM is not there. */
+/**
+ * Returns the status with the claim, or why the VRAM is not there. The rules are those of placement; what is
+ * resident at the moment is left to the controller.
+ */
 export function withClaim(status: GPUNodeStatus, claim: Claim, limits: NodeLimits): GPUNodeStatus | string {
   const others = (status.claims ?? []).filter(({ podUid }) => podUid !== claim.podUid)
   for (const uuid of claim.gpuUuids) {
     const gpu = status.gpus?.find((each) => each.uuid === uuid)
     if (gpu === undefined) return `GPU ${uuid} is not on the node`
     const here = others.filter(({ gpuUuids }) => gpuUuids.includes(uuid))
-    const sum = (claims: readonly Claim[]): Mib => claims.reduce((total, { vramMib }) => total + vramMib, 0)
-    const capacityMib = residentCapacityMib(gpu.physicalMib, limits.reserveMib, gpu.foreignMib)
-    const limitMib = commitLimitMib(gpu.physicalMib, limits.percent, capacityMib)
-    const all = sum(here) + claim.vramMib
-    // Pods that are never swapped need physical VRAM alone (specification 2.3).
-    if (claim.swappable && all > limitMib)
-      return `GPU ${uuid} would have claims of ${all} MiB, but the limit is ${limitMib} MiB`
-    const fixed = sum(here.filter(({ swappable }) => !swappable)) + (claim.swappable ? 0 : claim.vramMib)
-    if (fixed > capacityMib)
-      return `GPU ${uuid} would have ${fixed} MiB that cannot be swapped, but has only ${capacityMib} MiB`
+    const load = loadOf(gpu, here, limits)
+    const verdict = admit(load, claim.vramMib, claim.swappable ? 0 : 1)
+    if (verdict !== 'FITS') return `GPU ${uuid} ${whyRefused(verdict, load, claim)}`
   }
   return summed({ ...status, claims: [...others, claim] })
+}
+
+function loadOf(gpu: GpuStatus, claims: readonly Claim[], { percent, reserveMib }: NodeLimits): GpuLoad {
+  const { physicalMib, foreignMib } = gpu
+  const capacityMib = residentCapacityMib(physicalMib, reserveMib, foreignMib)
+  const swappable = claims.filter((claim) => claim.swappable).map(({ vramMib }) => vramMib)
+  const noswap = claims.filter((claim) => !claim.swappable).map(({ vramMib }) => vramMib)
+  return {
+    ...{ physicalMib, reserveMib, capacityMib, limitMib: commitLimitMib(physicalMib, percent, capacityMib) },
+    ...{ noswapMib: sum(noswap), swappableMib: sum(swappable) },
+    largestSwappableMib: Math.max(0, ...swappable),
+    freeMib: Infinity,
+  }
+}
+
+function whyRefused(verdict: AdmissionVerdict, load: GpuLoad, { swappable, vramMib }: Claim): string {
+  const { noswapMib, swappableMib, limitMib, capacityMib, largestSwappableMib } = load
+  if (verdict === 'COMMIT_LIMIT')
+    return `would have claims of ${noswapMib + swappableMib + vramMib} MiB, but the limit is ${limitMib} MiB`
+  const [fixedMib, largestMib] = swappable ? [noswapMib, vramMib] : [noswapMib + vramMib, largestSwappableMib]
+  const swapped = largestMib === 0 ? '' : ` and a swappable pod of ${largestMib} MiB`
+  return `would have ${fixedMib} MiB that cannot be swapped${swapped}, but has only ${capacityMib} MiB`
 }
 
 export function withoutClaim(status: GPUNodeStatus, podUid: string): GPUNodeStatus {
@@ -50,8 +74,12 @@ function summed(status: GPUNodeStatus): GPUNodeStatus {
   if (status.gpus === undefined) return status
   const gpus = status.gpus.map((gpu) => {
     const here = claims.filter(({ gpuUuids }) => gpuUuids.includes(gpu.uuid))
-    const committedMib = here.reduce((total, { vramMib }) => total + vramMib, 0)
+    const committedMib = sum(here.map(({ vramMib }) => vramMib))
     return { ...gpu, committedMib, residentMib: Math.max(0, committedMib - gpu.swappedOutMib) }
   })
   return { ...status, gpus, committedMib: gpus.reduce((total, gpu) => total + gpu.committedMib, 0) }
+}
+
+function sum(all: readonly Mib[]): Mib {
+  return all.reduce((total, mib) => total + mib, 0)
 }

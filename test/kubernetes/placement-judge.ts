@@ -1,7 +1,8 @@
 /**
- * Judges the history of a cluster by the stored pods alone: at each version, the pods that are bound to a GPU
- * have at most its effective VRAM, and those that cannot be swapped at most its physical VRAM. It knows
- * nothing of claims, and uses no code of the operator but the names of annotations.
+ * Judges the history of a cluster by the stored pods alone. It knows nothing of claims, and uses no code of
+ * the operator but the names of annotations. When a pod is bound to a GPU (specification 2.3):
+ * - If it can be swapped, all pods of the GPU have at most its effective VRAM.
+ * - Those that cannot be swapped and the largest that can have at most its physical VRAM.
  */
 import type { Pod } from '../../operator/contract/kubernetes.ts'
 import { POD_ANNOTATIONS } from '../../operator/contract/names.ts'
@@ -20,7 +21,7 @@ export interface HeldVram {
 }
 
 export interface Judgement {
-  /** Versions at which a GPU had too much, with its pods. */
+  /** Versions at which a pod was bound to a GPU without room for it, with the pods of that GPU. */
   readonly overbooked: readonly string[]
   /** Pods that got GPUs. */
   readonly bound: number
@@ -44,15 +45,15 @@ export function judge(history: readonly HistoryEvent[], gpus: ReadonlyMap<string
     const uid = pod?.metadata.uid ?? before ?? ''
     if (before !== undefined && before !== uid) leave(held, before)
     uids.set(key, uid)
-    leave(held, uid)
+    const had = leave(held, uid)
     const phase = pod?.status?.phase ?? 'Pending'
     if (pod === null) ends.set(uid, ends.get(uid) ?? 'deleted')
     else if (phase === 'Succeeded' || phase === 'Failed') ends.set(uid, phase)
     else
       for (const uuid of gpuUuidsOf(pod)) {
-        bound.add(uid)
         const fault = enter({ uuid, uid, pod, limits: gpus.get(uuid), holders: held.get(uuid) })
-        if (fault !== null) overbooked.push(`version ${revision}: ${fault}`)
+        bound.add(uid)
+        if (fault !== null && !had.includes(uuid)) overbooked.push(`version ${revision}: ${fault}`)
       }
   }
   return { overbooked, bound: bound.size, ends }
@@ -67,7 +68,8 @@ export function hasRoom(
   const all = [...holders, { mib, isSwappable }]
   const fixed = sum(all.filter((each) => !each.isSwappable))
   const largest = Math.max(0, ...all.filter((each) => each.isSwappable).map((each) => each.mib))
-  return sum(all) <= effectiveMib(physicalMib, percent) && fixed + largest <= physicalMib
+  const isWithinPercent = !isSwappable || sum(all) <= effectiveMib(physicalMib, percent)
+  return isWithinPercent && fixed + largest <= physicalMib
 }
 
 export function vramOf(pod: Pod): Omit<HeldVram, 'pod'> {
@@ -95,22 +97,22 @@ function enter({ uuid, uid, pod, limits, holders }: Entry): string | null {
   if (limits === undefined || holders === undefined)
     return `${name} has the GPU ${uuid}, which does not exist`
   if (limits.node !== pod.spec.nodeName) return `${name} is on ${pod.spec.nodeName}, and has ${uuid}`
+  const isRoom = hasRoom(limits, holders.values(), vramOf(pod))
   holders.set(uid, { pod: name, ...vramOf(pod) })
-  const { physicalMib, percent } = limits
-  const all = [...holders.values()]
-  const fixed = sum(all.filter(({ isSwappable }) => !isSwappable))
-  if (sum(all) <= effectiveMib(physicalMib, percent) && fixed <= physicalMib) return null
-  return `${uuid} has ${all.map(({ pod: holder, mib }) => `${holder} ${mib} MiB`).join(', ')}`
+  if (isRoom) return null
+  const all = [...holders.values()].map(({ pod: holder, mib }) => `${holder} ${mib} MiB`)
+  return `${name} was bound to ${uuid}: ${all.join(', ')}`
 }
 
-function leave(held: ReadonlyMap<string, Map<string, HeldVram>>, uid: string): void {
-  for (const holders of held.values()) holders.delete(uid)
+/** Returns the GPUs that the pod had. */
+function leave(held: ReadonlyMap<string, Map<string, HeldVram>>, uid: string): readonly string[] {
+  return [...held].flatMap(([uuid, holders]) => (holders.delete(uid) ? [uuid] : []))
 }
 
 function effectiveMib(physicalMib: number, percent: number): number {
   return Math.floor((physicalMib * (100 + percent)) / 100)
 }
 
-function sum(all: readonly HeldVram[] | readonly Pick<HeldVram, 'mib' | 'isSwappable'>[]): number {
+function sum(all: readonly Pick<HeldVram, 'mib'>[]): number {
   return all.reduce((total, { mib }) => total + mib, 0)
 }

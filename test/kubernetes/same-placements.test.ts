@@ -6,7 +6,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import { newReadNotes, readRecording } from '../../controller/adapters/recording/read-recording.ts'
 import type { Pod } from '../../operator/contract/kubernetes.ts'
 import { POD_ANNOTATIONS } from '../../operator/contract/names.ts'
@@ -115,7 +115,10 @@ describe.skipIf(whyNoControlPlane('kube-scheduler') !== null)('With the schedule
     for (const priority of [0, 1, 2, 3, 4])
       await world.api.create(PRIORITY_CLASSES, { metadata: { name: `headroom-p${priority}` }, value: 1 })
     for (const [i, name] of NODES.entries()) await world.addNode(name, 64, GIB[i] ?? 24, GIB[i] ?? 24)
+    // The operator may place pods on each of them.
+    for (const name of NODES) await world.applies(name, 0, 'Helm')
   })
+  afterEach(removeAll)
   afterAll(async () => {
     await world?.stop()
     rmSync(recording, { recursive: true })
@@ -135,7 +138,7 @@ describe.skipIf(whyNoControlPlane('kube-scheduler') !== null)('With the schedule
         return placement === null ? [] : [[pod.metadata.name ?? '', placement]]
       }),
     )
-  const removeAll = async (): Promise<void> => {
+  async function removeAll(): Promise<void> {
     await world.plane.kubectl(['delete', 'pods', '--all', '--force', '--wait=false'])
     await vi.waitFor(async () => expect(await pods()).toEqual([]), STACK_WAIT)
   }
@@ -151,7 +154,6 @@ describe.skipIf(whyNoControlPlane('kube-scheduler') !== null)('With the schedule
     }
     // Pods have waited, and have been placed when another one ended.
     expect(Object.keys(after.at(-1) ?? {}).length + ended.length).toBeLessThan(PODS_IN_ALL)
-    await removeAll()
   })
 
   it(`${PODS_IN_ALL} pods that are created together: the recording decides them again`, async () => {

@@ -127,9 +127,19 @@ describe('The judge of a history', () => {
   it.each([
     ['more than the effective VRAM', [version('a', 16, 'one'), version('b', 15, 'one')]],
     ['more fixed than physical VRAM', [version('a', 12, 'one', fixed), version('b', 12, 'one', fixed)]],
+    ['a pod that can never return', [version('a', 12, 'one'), version('b', 12, 'one', fixed)]],
+    ['a swappable pod next to fixed ones', [version('a', 12, 'one', fixed), version('b', 12, 'one')]],
     ['a GPU of another node', [{ ...version('a', 1, 'one'), value: { ...elsewhere() } }]],
   ])('%s is a fault', (_, history) => {
     expect(judge(history, gpus).overbooked).toHaveLength(1)
+  })
+
+  it('A pod that is never swapped needs no room within the effective VRAM, one that is swapped does', () => {
+    const full = [version('a', 15, 'one'), version('b', 15, 'one'), version('c', 5, 'one', fixed)]
+    expect(judge(full, gpus).overbooked).toEqual([])
+    expect(judge([...full, version('d', 1, 'one')], gpus).overbooked).toEqual([
+      expect.stringMatching(/^version \d+: d was bound to one-GPU-0: a 15360 MiB, /),
+    ])
   })
 
   function elsewhere(): object {

@@ -30,9 +30,22 @@ describe('A claim', () => {
   })
 
   it('of a pod that cannot be swapped counts towards what the GPU holds without its reserve', () => {
-    const before = of(claim('a', 20_000, false), claim('s', 4_000))
+    const before = of(claim('a', 20_000, false))
     expect(withClaim(before, claim('b', 2_528, false), LIMITS)).toHaveProperty('claims')
-    expect(withClaim(before, claim('b', 2_529, false), LIMITS)).toMatch(/cannot be swapped/)
+    expect(withClaim(before, claim('b', 2_529, false), LIMITS)).toBe(
+      'GPU G would have 22529 MiB that cannot be swapped, but has only 22528 MiB',
+    )
+  })
+
+  it('leaves enough for the largest pod that can be swapped, in either order', () => {
+    const [large, small] = [claim('s', 8_000), claim('a', 14_528, false)]
+    expect(withClaim(of(large), small, LIMITS)).toHaveProperty('claims')
+    expect(withClaim(of(small), large, LIMITS)).toHaveProperty('claims')
+    const why =
+      'GPU G would have 14529 MiB that cannot be swapped and a swappable pod of 8000 MiB, ' +
+      'but has only 22528 MiB'
+    expect(withClaim(of(large), claim('a', 14_529, false), LIMITS)).toBe(why)
+    expect(withClaim(of(claim('a', 14_529, false)), large, LIMITS)).toBe(why)
   })
 
   it('of a pod that cannot be swapped does not count towards the overcommitted limit', () => {
