@@ -6,13 +6,12 @@
 import { createSystemClock, type SystemClock } from '../../controller/adapters/system-clock.ts'
 import { createSystemRandom } from '../../controller/adapters/system-random.ts'
 import type { Controller } from '../../controller/controller.ts'
-import { needInWords } from '../../controller/query/explain/explain-sentence.ts'
 import { createMemoryStorage } from '../../gpu-server/core/storage.ts'
 import { ServerCore } from '../../gpu-server/core/server-core.ts'
 import type { Pod } from '../../operator/contract/kubernetes.ts'
 import type { GPUNodeStatus } from '../../operator/contract/policies.ts'
 import { AgentLink } from '../../operator/placing/agent-link.ts'
-import type { DeclaredGpu } from '../../operator/placing/declared-gpus.ts'
+import { type DeclaredGpu, isEnabled } from '../../operator/placing/declared-gpus.ts'
 import { NodeBook } from '../../operator/placing/node-book.ts'
 import { type NodeGpus, nodeGpus } from '../../operator/placing/node-gpus.ts'
 import { reportedStatus } from '../../operator/placing/node-status.ts'
@@ -37,6 +36,7 @@ import { NODE_KIND } from './node-records.ts'
 import { type PlacementOptions, podBindings, type TermRecording, wholeSeconds } from './placement-parts.ts'
 import { BY, PodQueue } from './pod-queue.ts'
 import { termController } from './term-controller.ts'
+import { whyPodWaits } from './why-pod-waits.ts'
 
 interface Host {
   readonly name: string
@@ -136,12 +136,9 @@ export class Placement {
     if (task === undefined) return 'Headroom does not know the pod yet.'
     const explanation = this.controller.views.explain(task)
     if (explanation === null) return 'Its VRAM is reserved.'
-    const { primary, sentence } = explanation
-    const lacksHostMemory = primary.reason === 'SWAP_SPACE_EXHAUSTED'
-    if (this.#options.observes || !lacksHostMemory || this.#hasAgents) return sentence
-    // Host memory is not what is missing where nothing can be swapped.
-    const why = 'no agent runs on the nodes, so that no pod is swapped and overcommit has no effect'
-    return `Waiting for VRAM: the pod needs ${needInWords(task.spec)}; ${why}.`
+    const nodes = this.#options.objects.nodes().filter(({ metadata }) => isEnabled(metadata)).length
+    const areSwapped = this.#options.observes || this.#hasAgents
+    return whyPodWaits(explanation, { spec: task.spec, nodes, areSwapped })
   }
 
   get #hasAgents(): boolean {

@@ -222,6 +222,22 @@ it('Selector, affinity, taints and group of a pod choose its nodes', async () =>
   expect((await bound('team')).spec.nodeName).toBe('c')
   await world.addPod('any', '8Gi')
   expect((await bound('any')).spec.nodeName).toBe('a')
+  await world.addPod('east', '8Gi', (pod) => ({
+    ...pod,
+    spec: { ...pod.spec, nodeSelector: { zone: 'east' } },
+  }))
+  expect(await reason('east', 'WaitingForVRAM')).toBe(
+    'Waiting for a node: node selector, node affinity, tolerations or group (label headroom.dev/group) of ' +
+      'the pod rule out all 3 nodes with the label headroom.dev/enabled: "true".',
+  )
+})
+
+it('A pod waits for a node with the label while there is none', async () => {
+  world.start()
+  await world.addPod('first', '8Gi')
+  expect(await reason('first', 'WaitingForVRAM')).toBe(
+    'Waiting for a node: none has the label headroom.dev/enabled: "true".',
+  )
 })
 
 it('A pod that another controller holds reserves nothing until its gate is gone', async () => {
