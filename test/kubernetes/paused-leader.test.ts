@@ -111,7 +111,11 @@ describe.skipIf(MISSING !== null || TURNS < FROM)('A leader that is stopped whil
     expect(code, `turn ${number}: the ${what} of the stopped leader`).toBeGreaterThanOrEqual(400)
     const holders = stack.pods.filter(({ spec }) => spec.nodeName === 'one')
     expect(holders.map(({ metadata }) => metadata.name)).toEqual([next])
-    for (const each of [name, other]) await remove(each)
+  }
+
+  async function removeAll(): Promise<void> {
+    for (const { metadata } of stack.pods)
+      if (metadata.namespace === 'default') await remove(metadata.name ?? '')
     await vi.waitFor(async () => expect((await claims()) ?? []).toEqual([]), WAIT)
   }
 
@@ -121,11 +125,13 @@ describe.skipIf(MISSING !== null || TURNS < FROM)('A leader that is stopped whil
       const repeat =
         `make test-kubernetes-storm KUBERNETES_STORM_SEED=${SEED} ` +
         `KUBERNETES_STORM_TURNS_FROM=${number} KUBERNETES_STORM_TURNS=${number}`
-      await turn(number).catch(async (error: unknown) => {
+      const done = turn(number).then(removeAll)
+      await done.catch(async (error: unknown) => {
         for (const { member } of stack.operators) member.signal('SIGCONT')
         const file = join(tmpdir(), `headroom-paused-leader-${SEED}-${number}.log`)
         const objects = await stack.plane.kubectl(['get', 'pods,gpunodes,leases', '-A', '-o', 'yaml'])
         writeFileSync(file, `${repeat}\n${String(error)}\n${objects}\n${stack.output}`)
+        await removeAll()
         throw new Error(`${repeat}; outputs in ${file}`, { cause: error })
       })
     },

@@ -76,7 +76,8 @@ export class ApiGate {
     if (trap !== null && trap.isMeant({ method, path, body })) {
       this.#trap = null
       const passed = Promise.withResolvers<void>()
-      const code = passed.promise.then(() => this.#forward(asked, body, answer))
+      // It is on its way to the API server, even if its client has given up meanwhile.
+      const code = passed.promise.then(() => this.#forward(asked, body, answer).code)
       trap.caught({
         ...{ method, path, body },
         pass: () => {
@@ -85,28 +86,31 @@ export class ApiGate {
         },
       })
       await code
-    } else await this.#forward(asked, body, answer)
+    } else {
+      const { code, cancel } = this.#forward(asked, body, answer)
+      answer.on('close', cancel)
+      await code
+    }
   }
 
-  /** Resolves with the code once the answer has begun. */
+  /** `code` resolves once the answer has begun. */
   #forward(
     { method, url = '/', headers }: IncomingMessage,
     body: string,
     answer: ServerResponse,
-  ): Promise<number> {
-    return new Promise((resolve, reject) => {
-      const how = { method, headers, agent: this.#upstream }
-      const sent = request(new URL(url, this.#plane.server), how, (got) => {
-        answer.writeHead(got.statusCode ?? 502, got.headers)
-        // A watch is silent for long.
-        answer.flushHeaders()
-        got.pipe(answer)
-        got.on('error', () => answer.destroy())
-        resolve(got.statusCode ?? 502)
-      })
-      answer.on('close', () => sent.destroy())
-      sent.on('error', reject)
-      sent.end(body)
+  ): { readonly code: Promise<number>; readonly cancel: () => void } {
+    const { promise: code, resolve, reject } = Promise.withResolvers<number>()
+    const how = { method, headers, agent: this.#upstream }
+    const sent = request(new URL(url, this.#plane.server), how, (got) => {
+      answer.writeHead(got.statusCode ?? 502, got.headers)
+      // A watch is silent for long.
+      answer.flushHeaders()
+      got.pipe(answer)
+      got.on('error', () => answer.destroy())
+      resolve(got.statusCode ?? 502)
     })
+    sent.on('error', reject)
+    sent.end(body)
+    return { code, cancel: () => sent.destroy() }
   }
 }
