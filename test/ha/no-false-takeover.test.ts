@@ -24,13 +24,6 @@ describe.skipIf(whyNoPostgres() !== null)('a leader that stalls', { timeout: TIM
   }, TIMEOUT_MS)
   afterAll(() => pair.end())
 
-  /** Its threads stand still too, as on a host without CPU time. */
-  async function stalled(pids: readonly number[]): Promise<void> {
-    for (const pid of pids) process.kill(pid, 'SIGSTOP')
-    await delay(STALL_MS)
-    for (const pid of pids) process.kill(pid, 'SIGCONT')
-  }
-
   it('keeps its lease, and so does one whose database stalls', async () => {
     await pair.standbyIsReady()
     const before = await pair.lease()
@@ -41,11 +34,14 @@ describe.skipIf(whyNoPostgres() !== null)('a leader that stalls', { timeout: TIM
     const stalls = { leader: 0, database: 0 }
     for (let i = 1; i * LEADER_EVERY_MS <= STEADY_SECONDS * 1_000; i++) {
       await delay(from + i * LEADER_EVERY_MS - performance.now())
-      await stalled([member.pid])
+      // Its threads stand still too, as on a host without CPU time.
+      member.signal('SIGSTOP')
+      await delay(STALL_MS)
+      member.signal('SIGCONT')
       stalls.leader += 1
       await pair.load.nextAcknowledgement()
       if (i % DATABASE_EVERY !== 0) continue
-      await stalled(pair.server.pids())
+      await pair.server.freeze(STALL_MS)
       stalls.database += 1
       await pair.load.nextAcknowledgement()
       expect(await pair.lease(), `after ${Math.round(performance.now() - from)} ms`).toEqual(before)

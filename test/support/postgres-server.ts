@@ -205,20 +205,22 @@ export class PostgresServer {
 
   /** SIGKILL to all of its processes, as when its host is lost. */
   async kill(): Promise<void> {
-    const pids = this.pids()
+    const pids = this.#pids()
     const stopped = this.stop('SIGKILL')
-    for (const pid of pids.slice(1)) {
-      try {
-        process.kill(pid, 'SIGKILL')
-      } catch {
-        // It ended by itself.
-      }
-    }
+    signalled(pids.slice(1), 'SIGKILL')
     await stopped
   }
 
+  /** All of its processes stand still for this long. */
+  async freeze(ms: number): Promise<void> {
+    const pids = this.#pids()
+    signalled(pids, 'SIGSTOP')
+    await delay(ms)
+    signalled(pids, 'SIGCONT')
+  }
+
   /** All of its processes: the postmaster and its children. */
-  pids(): readonly number[] {
+  #pids(): readonly number[] {
     const postmaster = this.postmasterPid
     const children = execFileSync('ps', ['-o', 'pid=', '--ppid', String(postmaster)], { encoding: 'utf8' })
     return [postmaster, ...children.split(/\s+/).filter(Boolean).map(Number)]
@@ -229,6 +231,15 @@ export class PostgresServer {
     await this.stop()
     rmSync(this.folder, { recursive: true, force: true })
   }
+}
+
+function signalled(pids: readonly number[], signal: NodeJS.Signals): void {
+  for (const pid of pids)
+    try {
+      process.kill(pid, signal)
+    } catch {
+      // It ended by itself.
+    }
 }
 
 function newFolder(parent: string): string {
