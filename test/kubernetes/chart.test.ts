@@ -59,6 +59,10 @@ describe.skipIf(whyNoControlPlane('helm') !== null)('With helm', () => {
     expect(argsOf('headroom-operator', '--set', 'controller.clusterOvercommitPercent=50')).toEqual([
       ...['operator', 'run', '--lease=15s', '--overcommit=50', '--probe=60s'],
     ])
+    const recorded = rendered('--set', 'operator.recording=true').find(
+      ({ kind, metadata }) => kind === 'Deployment' && metadata.name === 'headroom-operator',
+    )
+    expect(JSON.stringify(recorded)).toMatch(/--recording=([^"]+)"[^]*"name":"recording","mountPath":"\1"/)
     expect(argsOf('headroom-agent', '--set', 'agent.hostSwapMib=4096')).toContain('--host-swap-mib=4096')
     const registry = 'agent.image.repository=registry.example/agent,agent.image.tag=2.0.1'
     const admission = argsOf('headroom-admission', '--set', `swap.memory=require,${registry}`)
@@ -115,6 +119,7 @@ describe.skipIf(whyNoControlPlane('helm') !== null)('With helm', () => {
     'swap.livenessProbes=ignore',
     'admission.replicas=0',
     'operator.leaseSeconds=0',
+    'operator.recording=always',
     'image.digest=latest',
     'image.pullPolicy=Sometimes',
     'networkPolicy.enabled=5',
