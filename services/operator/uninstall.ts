@@ -4,6 +4,8 @@
  * 2. Admission no longer sees new pods.
  * 3. Pods that wait and have a controller are deleted: their next copies are plain pods, which the default
  *    scheduler places. Nothing can change the scheduler of a pod, so one without a controller is only named.
+ * 4. The components end while they still have their rights, and their Leases are deleted: nothing else would
+ *    delete them.
  */
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Pod } from '../../operator/contract/kubernetes.ts'
@@ -18,10 +20,12 @@ import { allObjects } from '../../operator/ports/all-objects.ts'
 import {
   CONFLICT,
   DAEMON_SETS,
+  DEPLOYMENTS,
   INVALID,
   type KubeApi,
   KubeError,
   type KubeObject,
+  LEASES,
   MUTATING_WEBHOOKS,
   NOT_FOUND,
   PODS,
@@ -47,6 +51,14 @@ const LOOK_EVERY_MS = 1_000
 /** The API server may call a removed webhook for a moment: only then is a plain copy certain. */
 const CALM_LOOKS = 5
 const RELEASE = ['--release', '--stay']
+/** Deployments, by the label of their pods. */
+const COMPONENTS = ['operator', 'scheduler', 'admission'].map((component) => ({
+  component,
+  name: `headroom-${component}`,
+}))
+const LEASE_NAMES = ['headroom-operator', 'headroom-scheduler']
+/** Their grace period, and some time to report that they have ended. */
+const ENDED_WITHIN_MS = 45_000
 
 /** Resolves with the agents that are not done; none: the stack can be removed. */
 export async function uninstallStack(options: UninstallOptions): Promise<readonly string[]> {
@@ -56,6 +68,7 @@ export async function uninstallStack(options: UninstallOptions): Promise<readonl
   for (const kind of [POLICY_BINDINGS, MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS])
     if (await isDone(api.delete(kind, { name }), NOT_FOUND)) onNote(`${kind.kind} ${name} is removed.`)
   await freeWaitingPods(options)
+  await endComponents(options)
   return []
 }
 
@@ -192,6 +205,35 @@ async function ungated(api: KubeApi, { metadata, spec }: Pod): Promise<boolean> 
     { op: 'remove', path },
   ] as const
   return isDone(api.patch(PODS, { namespace, name }, { type: 'json', body }), NOT_FOUND, INVALID)
+}
+
+// ---- components ----
+
+async function endComponents({
+  api,
+  namespace,
+  onNote,
+  lookEveryMs = LOOK_EVERY_MS,
+}: UninstallOptions): Promise<void> {
+  for (const { name } of COMPONENTS) {
+    const none = { type: 'merge', body: { spec: { replicas: 0 } } } as const
+    await isDone(api.patch(DEPLOYMENTS, { namespace, name }, none), NOT_FOUND)
+  }
+  const selection = {
+    namespace,
+    labelSelector: `app.kubernetes.io/name=${AGENT_LABELS['app.kubernetes.io/name']}`,
+  }
+  const running = async (): Promise<readonly string[]> =>
+    (await podsWith(api, selection)).flatMap(({ metadata: { name = '', labels = {} } }) =>
+      COMPONENTS.some(({ component }) => component === labels['app.kubernetes.io/component']) ? [name] : [],
+    )
+  let left = await running()
+  for (let waited = 0; left.length > 0 && waited < ENDED_WITHIN_MS; waited += lookEveryMs) {
+    await pause(lookEveryMs)
+    left = await running()
+  }
+  onNote(left.length === 0 ? 'The components have ended.' : `Some pods have not ended: ${left.join(', ')}.`)
+  for (const name of LEASE_NAMES) await isDone(api.delete(LEASES, { namespace, name }), NOT_FOUND)
 }
 
 async function podsWith(
