@@ -18,9 +18,13 @@ const KEEP_ALIVE_MS = 120_000
 
 export abstract class TlsServer {
   readonly #server: Server
+  #isEnding = false
 
   protected constructor(identity: TlsIdentity, maxConnections: number) {
-    this.#server = createServer(tlsOf(identity), (request, response) => void this.answer(request, response))
+    this.#server = createServer(tlsOf(identity), (request, response) => {
+      if (this.#isEnding) response.setHeader('connection', 'close')
+      void this.answer(request, response)
+    })
     this.#server.maxConnections = maxConnections
     this.#server.requestTimeout = REQUEST_TIMEOUT_MS
     this.#server.headersTimeout = REQUEST_TIMEOUT_MS
@@ -46,8 +50,10 @@ export abstract class TlsServer {
     this.#server.setSecureContext(tlsOf(identity))
   }
 
-  /** Answers the requests that are in progress, then closes. */
-  async close(): Promise<void> {
+  /** Answers requests until then, each caller once more, and those that are in progress, then closes. */
+  async close(until?: Promise<unknown>): Promise<void> {
+    this.#isEnding = true
+    await until
     const closed = new Promise((resolve) => this.#server.close(resolve))
     this.#server.closeIdleConnections()
     await closed

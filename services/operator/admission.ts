@@ -1,4 +1,5 @@
 /** `headroom operator admission`: the webhooks as a process. All replicas serve; they share a certificate. */
+import { setTimeout as pause } from 'node:timers/promises'
 import { Counter } from '../../controller/api/metrics/instruments.ts'
 import { gauge, Metrics } from '../../controller/api/metrics/metrics.ts'
 import { AdmissionServer, type AdmissionServerOptions } from '../../operator/adapters/admission-server.ts'
@@ -34,7 +35,15 @@ export interface AdmissionProcessOptions {
   readonly now?: () => Instant
   /** Between two looks at the certificates. */
   readonly lookEveryMs?: DurationMs
+  /** Absent: as long as the API server may still call this replica. */
+  readonly servesOnMs?: DurationMs
 }
+
+/**
+ * The Service leads to a pod that ends until every node has heard of it, and a call that meets a closed
+ * connection refuses a pod.
+ */
+const SERVES_ON_MS = 5_000
 
 export interface RunningAdmission {
   readonly port: number
@@ -86,7 +95,7 @@ export async function startAdmissionProcess(
     adminPort,
     async stop() {
       isServing = false
-      await server.close()
+      await server.close(pause(options.servesOnMs ?? SERVES_ON_MS))
       await looking
       adminHttp.close()
       adminHttp.closeAllConnections()

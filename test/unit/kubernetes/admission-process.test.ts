@@ -50,7 +50,7 @@ function started(api: MemoryApi, notes: string[] = []) {
     admin: { host: '127.0.0.1', port: 0 },
     onNote: (line) => notes.push(line),
     now: () => now,
-    lookEveryMs: 20,
+    ...{ lookEveryMs: 20, servesOnMs: 0 },
   })
   ended.push(async () => {
     stop.abort()

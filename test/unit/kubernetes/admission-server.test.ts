@@ -1,6 +1,6 @@
 /** The webhooks over HTTPS, with an API server in memory. */
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { request } from 'node:https'
+import { Agent, request } from 'node:https'
 import type { TLSSocket } from 'node:tls'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -123,4 +123,30 @@ it('A renewed certificate is that of the next connection', async () => {
   makeCertificates(folder, 'IP:127.0.0.1')
   server.renew({ cert: text('server.pem'), key: text('server.key') })
   expect((await call('GET', '/readyz')).serial).not.toBe(before)
+})
+
+it('A server that ends answers, and sends its callers elsewhere, until its time is over', async () => {
+  const ending = await startAdmission(folder, api)
+  const agent = new Agent({ keepAlive: true, ca: text('ca.pem') })
+  const connection = (): Promise<string | undefined> =>
+    new Promise((resolve, reject) => {
+      const sent = request(`https://127.0.0.1:${ending.port}/readyz`, { agent }, (answer) => {
+        answer.resume()
+        answer.on('end', () => resolve(answer.headers.connection))
+      })
+      sent.on('error', reject)
+      sent.end()
+    })
+  const { port } = ending
+  expect(await connection()).toBe('keep-alive')
+  let isOver = (): void => {}
+  const closed = ending.close(new Promise<void>((resolve) => (isOver = resolve)))
+  expect(await connection()).toBe('close')
+  expect(await connection()).toBe('close')
+  isOver()
+  await closed
+  agent.destroy()
+  await expect(fetch(`https://127.0.0.1:${port}/readyz`)).rejects.toMatchObject({
+    cause: { code: 'ECONNREFUSED' },
+  })
 })
