@@ -7,9 +7,10 @@ import type { ControlPlane } from './control-plane.ts'
 const ROLES = join(import.meta.dirname, '../../../deploy/helm/headroom/files/roles')
 export const STACK_NAMESPACE = 'headroom'
 
-interface Rule {
+export interface Rule {
   readonly apiGroups: readonly string[]
   readonly resources: readonly string[]
+  readonly resourceNames?: readonly string[]
   readonly verbs: readonly string[]
 }
 
@@ -18,7 +19,8 @@ interface Roles {
   readonly cluster: readonly Rule[]
 }
 
-interface AuditLine {
+export interface AuditLine {
+  readonly requestURI: string
   readonly stage: string
   readonly verb: string
   readonly user: { readonly username: string }
@@ -51,27 +53,40 @@ export async function componentAccount(plane: ControlPlane, name: string): Promi
   return file
 }
 
-/** Requests of the account that were forbidden, and rights that it has never used. */
-export function rightsOf(plane: ControlPlane, name: string) {
-  const user = `system:serviceaccount:${STACK_NAMESPACE}:headroom-${name}`
-  const own = readFileSync(plane.auditLog, 'utf8')
-    .split('\n')
-    .flatMap((line) => (line === '' ? [] : [JSON.parse(line) as AuditLine]))
-    .filter((line) => line.user.username === user && line.stage !== 'RequestReceived')
-  const used = new Set(own.map(rightOf))
-  const { namespace, cluster } = rolesOf(name)
-  const granted = [...namespace, ...cluster].flatMap(({ resources, verbs }) =>
-    resources.flatMap((resource) => verbs.map((verb) => `${verb} ${resource}`)),
+/**
+ * Requests of the account that were forbidden, and rights that it has never used.
+ * @param rules absent: those in the file of the chart
+ */
+export function rightsOf(plane: ControlPlane, name: string, rules?: readonly Rule[]) {
+  const own = requestsOf(plane, name)
+  const used = new Set(own.flatMap(rightsIn))
+  const { namespace, cluster } = rules === undefined ? rolesOf(name) : { namespace: rules, cluster: [] }
+  const granted = [...namespace, ...cluster].flatMap(({ resources, verbs, resourceNames = [''] }) =>
+    resources.flatMap((resource) =>
+      verbs.flatMap((verb) => resourceNames.map((each) => `${verb} ${resource} ${each}`.trim())),
+    ),
   )
   return {
-    forbidden: own.filter(({ responseStatus }) => responseStatus?.code === 403).map(rightOf),
+    forbidden: own
+      .filter(({ responseStatus }) => responseStatus?.code === 403)
+      .map((line) => rightsIn(line)[1]),
     unused: granted.filter((right) => !used.has(right)),
   }
 }
 
-function rightOf({ verb, objectRef }: AuditLine): string {
-  const { resource = '', subresource } = objectRef ?? {}
-  return `${verb} ${resource}${subresource === undefined ? '' : `/${subresource}`}`
+export function requestsOf(plane: ControlPlane, name: string): readonly AuditLine[] {
+  const user = `system:serviceaccount:${STACK_NAMESPACE}:headroom-${name}`
+  return readFileSync(plane.auditLog, 'utf8')
+    .split('\n')
+    .flatMap((line) => (line === '' ? [] : [JSON.parse(line) as AuditLine]))
+    .filter((line) => line.user.username === user && line.stage !== 'RequestReceived')
+}
+
+/** Of all objects of the resource, and of the one that was named. */
+function rightsIn({ verb, objectRef, requestURI }: AuditLine): readonly string[] {
+  const { resource = requestURI, subresource, name = '' } = objectRef ?? {}
+  const right = `${verb} ${resource}${subresource === undefined ? '' : `/${subresource}`}`
+  return [right, `${right} ${name}`]
 }
 
 function rolesOf(name: string): Roles {

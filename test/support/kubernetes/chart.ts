@@ -1,8 +1,10 @@
 /** The Helm chart as helm renders it. */
 import { execFile, execFileSync } from 'node:child_process'
+import { cpSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { parseAllDocuments } from 'yaml'
+import type { Rule } from './account.ts'
 import type { ControlPlane } from './control-plane.ts'
 
 const ROOT = join(import.meta.dirname, '../../..')
@@ -11,6 +13,7 @@ export const CHART = join(ROOT, 'deploy/helm/headroom')
 export interface Rendered {
   readonly kind: string
   readonly metadata: { readonly name: string; readonly namespace?: string }
+  readonly rules?: readonly Rule[]
   readonly spec?: {
     readonly template?: {
       readonly spec: { readonly containers: readonly { readonly image: string; readonly args?: string[] }[] }
@@ -40,3 +43,25 @@ export const argsOf = (name: string, ...values: readonly string[]): readonly str
   rendered(...values).find(
     ({ kind, metadata }) => ['Deployment', 'DaemonSet'].includes(kind) && metadata.name === name,
   )?.spec?.template?.spec.containers[0]?.args ?? []
+
+/**
+ * The chart as an earlier version would be: other images, and a ClusterGPUPolicy without a field that exists
+ * now.
+ */
+export function olderChart(folder: string, field: string): string {
+  const older = mkdtempSync(join(folder, 'older-'))
+  cpSync(CHART, older, { recursive: true })
+  const edit = (name: string, change: (text: string) => string): void => {
+    const [file, before] = [join(older, name), readFileSync(join(older, name), 'utf8')]
+    const after = change(before)
+    if (after === before) throw new Error(`${name} has not changed`)
+    writeFileSync(file, after)
+  }
+  edit('Chart.yaml', (text) => text.replaceAll(/^(version|appVersion): .*$/gm, `$1: ${OLDER_VERSION}`))
+  edit('files/crds/clustergpupolicies.yaml', (text) =>
+    text.replace(new RegExp(`^( +)${field}:\\n(?:\\1 .*\\n)+`, 'm'), ''),
+  )
+  return older
+}
+
+export const OLDER_VERSION = '0.0.9'

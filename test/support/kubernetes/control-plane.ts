@@ -49,7 +49,15 @@ afterEachFile(async () => {
 export interface ControlPlaneOptions {
   /** etcd keeps every version of every object, as JSON: the history of the cluster can be read afterwards. */
   readonly keepsHistory?: boolean
+  /**
+   * Addresses of Services, which this machine can reach. Each pod gets the token of its ServiceAccount then,
+   * as in a real cluster.
+   */
+  readonly services?: { readonly range: string; readonly apiAddress: string }
 }
+
+/** No process runs there, and no controller creates the accounts that pods would get. */
+const NO_SERVICES = { range: '10.0.0.0/24', apiAddress: '10.0.0.1' }
 
 const HISTORY = ['--storage-media-type=application/json', '--etcd-compaction-interval=0']
 
@@ -65,7 +73,7 @@ export class ControlPlane {
   private constructor(
     folder: string,
     ports: Readonly<Record<'etcd' | 'peer' | 'api', number>>,
-    more: string[],
+    { keepsHistory = false, services = NO_SERVICES }: ControlPlaneOptions,
   ) {
     this.folder = folder
     this.server = `https://127.0.0.1:${ports.api}`
@@ -79,7 +87,8 @@ export class ControlPlane {
     ])
     this.apiServer = this.#member('kube-apiserver', [
       ...[`--etcd-servers=${etcdUrl}`, `--secure-port=${ports.api}`, '--bind-address=127.0.0.1'],
-      ...[`--cert-dir=${folder}`, '--service-cluster-ip-range=10.0.0.0/24', '--allow-privileged=true'],
+      ...[`--cert-dir=${folder}`, `--service-cluster-ip-range=${services.range}`],
+      '--allow-privileged=true',
       ...[`--tls-cert-file=${join(folder, 'server.pem')}`],
       `--tls-private-key-file=${join(folder, 'server.key')}`,
       `--client-ca-file=${join(folder, 'ca.pem')}`,
@@ -88,18 +97,18 @@ export class ControlPlane {
       '--service-account-issuer=https://kubernetes.default.svc',
       '--authorization-mode=RBAC',
       ...[`--audit-log-path=${this.auditLog}`, `--audit-policy-file=${join(folder, 'audit-policy')}`],
-      // No controller creates the accounts that pods would get.
-      ...['--disable-admission-plugins=ServiceAccount', ...more],
+      ...(services === NO_SERVICES ? ['--disable-admission-plugins=ServiceAccount'] : []),
+      ...(keepsHistory ? HISTORY : []),
     ])
   }
 
   /** Returns once it is ready and serves the operator's resources. */
-  static async start({ keepsHistory = false }: ControlPlaneOptions = {}): Promise<ControlPlane> {
+  static async start(options: ControlPlaneOptions = {}): Promise<ControlPlane> {
     const folder = mkdtempSync(join(tmpdir(), 'headroom-kubernetes-'))
     const ports = { etcd: await freePort(), peer: await freePort(), api: await freePort() }
-    const plane = new ControlPlane(folder, ports, keepsHistory ? HISTORY : [])
+    const plane = new ControlPlane(folder, ports, options)
     open.add(plane)
-    makeKeys(folder)
+    makeKeys(folder, (options.services ?? NO_SERVICES).apiAddress)
     writeFileSync(join(folder, 'audit-policy'), JSON.stringify(AUDIT_POLICY))
     writeFileSync(plane.kubeconfig, kubeconfigText(folder, plane.server))
     await plane.etcd.start(() => true)
@@ -273,7 +282,7 @@ export class ControlPlane {
   }
 }
 
-function makeKeys(folder: string): void {
+function makeKeys(folder: string, apiAddress: string): void {
   const at = (name: string): string => join(folder, name)
   const openssl = (...args: readonly string[]): void => {
     execFileSync('openssl', args, { stdio: 'pipe' })
@@ -291,7 +300,8 @@ function makeKeys(folder: string): void {
       ...['-CAcreateserial', '-days', '2', '-extfile', at(`${name}.ext`), '-out', at(`${name}.pem`)],
     )
   }
-  const server = 'subjectAltName=IP:127.0.0.1,IP:10.0.0.1,DNS:localhost\nextendedKeyUsage=serverAuth\n'
+  const names = `IP:127.0.0.1,IP:${apiAddress},DNS:localhost`
+  const server = `subjectAltName=${names}\nextendedKeyUsage=serverAuth\n`
   signed('server', '/CN=kube-apiserver', server)
   signed('admin', '/O=system:masters/CN=admin', 'extendedKeyUsage=clientAuth\n')
   openssl('genpkey', '-algorithm', 'RSA', '-pkeyopt', 'rsa_keygen_bits:2048', '-out', at('account.key'))

@@ -93,6 +93,12 @@ export class FakeKubelet {
     return existsSync(join(this.#files, `${name}.term`))
   }
 
+  /** Null: it does not run. */
+  processOf({ metadata: { uid = '' } }: Pod): number | null {
+    const running = this.#running.get(uid)
+    return running === undefined || running.isEnded ? null : (running.child.pid ?? null)
+  }
+
   /** T: stopped; null: it does not run. */
   stateOf({ metadata: { uid = '' } }: Pod): string | null {
     const { pid } = this.#running.get(uid)?.child ?? {}
@@ -154,7 +160,8 @@ export class FakeKubelet {
   }
 
   /** Null: it is over already. */
-  #start({ metadata, spec, status }: Pod): RunningPod | null {
+  #start(pod: Pod): RunningPod | null {
+    const { metadata, spec, status } = pod
     if (status?.phase === 'Succeeded' || status?.phase === 'Failed') return null
     const { uid = '', name = '' } = metadata
     const [container] = spec.containers
@@ -168,7 +175,7 @@ export class FakeKubelet {
       'pod',
       join(this.#files, name),
     ]
-    const env = { PATH: process.env['PATH'] ?? '', ...environmentOf(metadata, container?.env ?? []) }
+    const env = { PATH: process.env['PATH'] ?? '', ...environmentOf(pod, container?.env ?? []) }
     const child = spawn(program, args, { stdio: 'ignore', env })
     appendFileSync(join(folder, 'cgroup.procs'), `${child.pid}\n`)
     const running: RunningPod = { child, id, folder, isEnded: false, toldAt: null, phase: null }
@@ -191,13 +198,12 @@ export class FakeKubelet {
   }
 }
 
-/** Variables with a value, or with a field of the metadata, as a kubelet resolves them. */
-function environmentOf(
-  { annotations = {}, name = '', namespace = '', uid = '' }: Pod['metadata'],
-  variables: readonly EnvVar[],
-): Record<string, string> {
+/** Variables with a value, or with a field of the pod, as a kubelet resolves them. */
+export function environmentOf({ metadata, spec }: Pod, variables: readonly EnvVar[]): Record<string, string> {
+  const { annotations = {}, name = '', namespace = '', uid = '' } = metadata
   const fields: Readonly<Record<string, string>> = {
     ...{ 'metadata.name': name, 'metadata.namespace': namespace, 'metadata.uid': uid },
+    'spec.nodeName': spec.nodeName ?? '',
     ...Object.fromEntries(
       Object.entries(annotations).map(([key, value]) => [`metadata.annotations['${key}']`, value]),
     ),

@@ -1,5 +1,6 @@
 /** Nodes as objects, and the heartbeats that their kubelets would send. */
 import { setTimeout as delay } from 'node:timers/promises'
+import type { ObjectMeta } from '../../../operator/contract/kubernetes.ts'
 import { NODE_LABELS } from '../../../operator/contract/names.ts'
 import {
   CONFLICT,
@@ -9,6 +10,7 @@ import {
   LEASES,
   NODES,
 } from '../../../operator/ports/kube-api.ts'
+import type { ControlPlane } from './control-plane.ts'
 
 export interface NodePlan {
   readonly name: string
@@ -31,6 +33,15 @@ export async function addReadyNode(
   await api.patch(NODES, { name }, { type: 'merge', body }, { subresource: 'status' })
   // Without a controller manager nothing sees that the node is ready.
   await api.patch(NODES, { name }, { type: 'merge', body: { spec: { taints: null } } })
+}
+
+/** As a kubelet confirms that the processes of a deleted pod have ended. */
+export async function removePod(
+  plane: ControlPlane,
+  { namespace = '', name = '', uid = '' }: ObjectMeta,
+): Promise<void> {
+  const options = { apiVersion: 'v1', kind: 'DeleteOptions', gracePeriodSeconds: 0, preconditions: { uid } }
+  await plane.raw('DELETE', `/api/v1/namespaces/${namespace}/pods/${name}`, options)
 }
 
 const BEAT_EVERY_MS = 10_000

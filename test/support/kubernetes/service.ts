@@ -5,19 +5,27 @@ import { afterEachFile } from '../endings.ts'
 const open = new Set<Service>()
 afterEachFile(() => Promise.all([...open].map((service) => service.close())))
 
+export interface Endpoint {
+  readonly host: string
+  readonly port: number
+}
+
+const LOOPBACK = '127.0.0.1'
+
 export class Service {
   readonly #server: Server
   readonly #sockets = new Set<Socket>()
   /** New connections, by the port of the endpoint. */
   readonly connections = new Map<number, number>()
 
-  private constructor(endpoints: () => readonly number[]) {
+  private constructor(endpoints: () => readonly Endpoint[]) {
     this.#server = createServer((client) => {
-      const ports = endpoints()
-      const port = ports[Math.floor(Math.random() * ports.length)]
-      if (port === undefined) return void client.destroy()
+      const all = endpoints()
+      const chosen = all[Math.floor(Math.random() * all.length)]
+      if (chosen === undefined) return void client.destroy()
+      const { host, port } = chosen
       this.connections.set(port, (this.connections.get(port) ?? 0) + 1)
-      const endpoint = connect(port, '127.0.0.1')
+      const endpoint = connect(port, host)
       for (const [socket, other] of [
         [client, endpoint],
         [endpoint, client],
@@ -33,11 +41,19 @@ export class Service {
     })
   }
 
-  /** @param endpoints ports of the loopback interface */
-  static async start(endpoints: () => readonly number[], port: number): Promise<Service> {
-    const service = new Service(endpoints)
+  /** @param endpoints ports of the loopback interface, or endpoints elsewhere */
+  static async start(
+    endpoints: () => readonly (number | Endpoint)[],
+    port: number,
+    host = LOOPBACK,
+  ): Promise<Service> {
+    const service = new Service(() =>
+      endpoints().map((each) => (typeof each === 'number' ? { host: LOOPBACK, port: each } : each)),
+    )
     open.add(service)
-    await new Promise<void>((resolve) => service.#server.listen(port, '127.0.0.1', resolve))
+    await new Promise<void>((resolve, reject) =>
+      service.#server.once('error', reject).listen(port, host, resolve),
+    )
     return service
   }
 

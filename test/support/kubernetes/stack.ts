@@ -28,7 +28,7 @@ import {
 } from './components.ts'
 import { ControlPlane, type ControlPlaneOptions } from './control-plane.ts'
 import { FakeKubelet } from './fake-kubelet.ts'
-import { addReadyNode, type NodePlan, sendHeartbeats } from './nodes.ts'
+import { addReadyNode, type NodePlan, removePod, sendHeartbeats } from './nodes.ts'
 import { aPod } from './objects.ts'
 import { Service } from './service.ts'
 
@@ -235,7 +235,7 @@ export class Stack {
   async #startNode({ name, gpusMib, swap }: StackNode, operatorPort: number): Promise<void> {
     const kubelet = new FakeKubelet({
       ...{ api: this.api, node: name, pods: () => this.pods },
-      remove: ({ metadata }) => this.#remove(metadata),
+      remove: ({ metadata }) => removePod(this.plane, metadata),
     })
     this.kubelets.set(name, kubelet)
     const profile = swap === undefined ? {} : { swap }
@@ -271,11 +271,5 @@ export class Stack {
     const metadata = { name, namespace: STACK_NAMESPACE, labels }
     const containers = [{ name: 'operator', image: 'registry.example/headroom:1' }]
     await this.api.create(PODS, { metadata, spec: { nodeName: CONTROL_NODE, containers } })
-  }
-
-  /** As a kubelet confirms that the processes of a deleted pod have ended. */
-  async #remove({ namespace = '', name = '', uid = '' }: Pod['metadata']): Promise<void> {
-    const options = { apiVersion: 'v1', kind: 'DeleteOptions', gracePeriodSeconds: 0, preconditions: { uid } }
-    await this.plane.raw('DELETE', `/api/v1/namespaces/${namespace}/pods/${name}`, options)
   }
 }
