@@ -238,17 +238,22 @@ export class LeaderStorm {
     }
   }
 
-  /** Null: no such task. */
+  /** Null: it is not stored. A controller that does not lead may learn of it later. */
   async #task(id: string): Promise<Task | null> {
     for (let tries = 0; ; tries++) {
       const { root } = this.#pair.running[tries % 2] as Running
       const signal = AbortSignal.timeout(1_000)
       const answer = await fetch(`${root}/api/v1/tasks/${id}`, { signal }).catch(() => null)
-      if (answer?.status === 404) return null
+      if (answer?.status === 404 && !(await this.#isStored(id))) return null
       const task = answer?.ok === true ? await (answer.json() as Promise<Task>).catch(() => null) : null
       if (task !== null) return task
       await delay(20)
     }
+  }
+
+  async #isStored(id: string): Promise<boolean> {
+    const rows = await this.#pair.server.query('select from headroom.tasks where id = $1', [id])
+    return rows.length > 0
   }
 
   /** Of all loops so far. */
