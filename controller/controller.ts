@@ -86,7 +86,7 @@ export interface ControllerOptions {
   readonly blobs?: Blobs
   /** Sees all inputs: a recording, or a replay. Default: no tap. */
   readonly inputTap?: InputTap
-  /** Id of this process: announced on the bus every 2 s, with the epoch. Omitted: not announced. */
+  /** Id of this process: announced on the bus with the epoch. Omitted: not announced. */
   readonly leaderId?: string
   /** Called with every event, in order, once it is durable. */
   readonly onEvents?: (events: readonly Event[]) => void
@@ -174,6 +174,7 @@ export function createController(given: ControllerPorts, options: ControllerOpti
     ...(options.leaseMs === undefined ? {} : { leaseMs: options.leaseMs }),
     send: (effect) => outbound.send(effect),
     onResumed: () => outbound.resume(),
+    onAnswered: (nodeId) => outbound.answered(nodeId),
     onEvents: (list) => events.publish(list),
     onFault: options.onFault ?? (() => {}),
   })
@@ -209,10 +210,7 @@ export function createController(given: ControllerPorts, options: ControllerOpti
     const onRefused = counted(messages, options.onRefused)
     const nodes = { ...wire, engine, storeKind, onRefused, onLate: () => (messages.late += 1) }
     stops = [
-      ...[
-        listenToBroker(bus, engine),
-        listenToNodes({ ...nodes, onHeard: (nodeId) => outbound.heard(nodeId) }),
-      ],
+      ...[listenToBroker(bus, engine), listenToNodes(nodes)],
       listenToClients({ ...clientsOf(options), commands, views, bus: given.bus, envelope, onRefused }),
       ...servingBlobs(options.blobs, { engine, bus: given.bus, envelope, onRefused }),
       () => livenessTimer.stop(),

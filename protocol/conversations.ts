@@ -171,7 +171,10 @@ export const CONVERSATIONS = withEveryOperation([
     requester: 'controller',
     requests: ['leader'],
     answers: [],
-    meaning: 'Every 2 s: the current epoch and the leading process. No decision depends on it.',
+    meaning:
+      'Every 2 s, and more often at first: the current epoch and the leading process. A hint: a server ' +
+      'that hears of a higher epoch than it obeys reports soon, and obeys that controller once it has ' +
+      'answered.',
   },
   {
     name: 'submit',

@@ -27,6 +27,8 @@ export interface EngineOptions {
   readonly onEvents: (events: readonly Event[]) => void
   /** Called when paused placements continue: starts that waited may be sent. */
   readonly onResumed?: () => void
+  /** Called when a node was answered: commands that waited for it may be sent. */
+  readonly onAnswered?: (nodeId: string) => void
   /** The store failed: nothing is acknowledged anymore and the process must end (R10). */
   readonly onFault: (fault: unknown) => void
   /** Replaced only by simulations. Default: the rules. */

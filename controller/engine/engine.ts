@@ -257,7 +257,7 @@ export class Engine {
     })
     const { nextEventSeq, nextDecision } = checkpoint
     Object.assign(eventLog, { nextEventSeq, nextDecision })
-    const giveLease = (nodeId: string): void => this.#giveLease(nodeId)
+    const giveLease = (nodeId: string): void => this.#giveLease(nodeId, NO_OP)
     eventLog.transaction = restoreTransaction(this.cluster, checkpoint.transaction, giveLease)
     if (checkpoint.cycle !== null) restorer.timer(checkpoint.cycle, this.#cycle)
     this.#isCyclePlanned = checkpoint.cycle !== null
@@ -363,16 +363,17 @@ export class Engine {
 
   /** The answer gives the node a lease, which counts from then on (R5). */
   #whenLeaseIsDurable(nodeId: string, done: () => void): void {
-    const answer = (): void => {
-      this.#giveLease(nodeId)
-      done()
-    }
-    this.#whenDurable(answer, NO_OP, nodeId)
+    this.#whenDurable(() => this.#giveLease(nodeId, done), NO_OP, nodeId)
   }
 
-  #giveLease(nodeId: string): void {
+  #giveLease(nodeId: string, answer: () => void): void {
     const node = this.cluster.nodes.get(nodeId)
-    if (node !== undefined) grantLease(node.contact, this.cluster.policy.runLeaseMs, this.#now())
+    if (node !== undefined) {
+      grantLease(node.contact, this.cluster.policy.runLeaseMs, this.#now())
+      node.contact.isAnswered = true
+    }
+    answer()
+    this.#options.onAnswered?.(nodeId)
   }
 
   #whenDurable(done: () => void, failed: CommitFailed = NO_OP, leaseTo?: string): void {

@@ -4,10 +4,10 @@ import { aheadOf } from './inputs/nodes/contacts.ts'
 import { pauseOf } from '../state/placement-pause.ts'
 
 /**
- * Returns false for effects on a node that is ahead of the store, and for all starts while placements are
- * paused.
+ * Returns false for effects on a node that is ahead of the store or was not answered yet, and for all starts
+ * while placements are paused. A node ignores commands of a controller that has not answered it.
  */
 export function mayBeSent(c: Cluster, { kind, nodeId }: Effect): boolean {
   if ((kind === 'start' || kind === 'prepare') && pauseOf(c) !== null) return false
-  return aheadOf(c, nodeId) === null
+  return c.nodes.get(nodeId)?.contact.isAnswered !== false && aheadOf(c, nodeId) === null
 }

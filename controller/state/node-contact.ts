@@ -16,6 +16,8 @@ const HEARTBEATS_MISSED = 3
 export interface NodeContact {
   /** Its last authentic message, or the start of this controller. */
   heardAt: Instant
+  /** It was given a lease by this controller, and obeys it from then on (R5). */
+  isAnswered: boolean
   /** The event of its last status change: the cause of the consequences of silence. */
   statusEvent: number | null
   /** The highest number of its messages in this boot. */
@@ -47,6 +49,7 @@ export interface NodeContact {
 export function newNodeContact(leaseMs: DurationMs, wasReset: boolean, now: Instant): NodeContact {
   const contact: NodeContact = {
     heardAt: now,
+    isAnswered: false,
     statusEvent: null,
     heardSeq: 0,
     eventSeq: 0,

@@ -20,8 +20,6 @@ export interface InboundOptions {
   readonly clock: Clock
   readonly freshness: Freshness
   readonly envelope: (body: ControllerBody) => Envelope
-  /** The node was heard: commands that waited for it may be sent. */
-  readonly onHeard: (nodeId: string) => void
   /** The kind of servers that may join; null: all. */
   readonly storeKind: StoreKind | null
   /** Called for a payload of another node or an old boot; it was refused. */
@@ -123,7 +121,6 @@ function receiveHello(
   if (node !== undefined && standing === 'known' && seq <= node.snapshotSeq) return o.onLate()
   o.freshness.heard(body.node_id, boot, message.sent_mono, o.clock.now())
   o.engine.hello(body, boot, seq, (answer) => reply(o.envelope(leaseFor(o, 'welcome', body.node_id, answer))))
-  o.onHeard(body.node_id)
 }
 
 function contactOf(body: NodeMessage): NodeReport {
@@ -141,7 +138,6 @@ function updateContact(o: InboundOptions, node: LiveNode, { boot, sent_mono, seq
   if (seq <= node.contact.heardSeq) return
   const now = o.clock.now()
   o.freshness.heard(node.id, boot, sent_mono, now)
-  o.onHeard(node.id)
 }
 
 /** `gpu.v1.node.<node_id>.<verb>`: the payload must name the node of the subject. */

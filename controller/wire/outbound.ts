@@ -150,8 +150,8 @@ export class Outbound {
     return depth
   }
 
-  /** The node was heard: commands that waited for its first message may be sent. */
-  heard(nodeId: string): void {
+  /** The node was answered: commands that waited for it may be sent. */
+  answered(nodeId: string): void {
     if (this.#waitingCount === 0) return
     const line = this.#lines.get(nodeId)
     if (line === undefined) return

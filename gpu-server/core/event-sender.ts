@@ -35,19 +35,13 @@ export class EventSender {
   #isSending = false
   #retryMs: DurationMs = RETRY_FIRST_MS
   #inFlight: Envelope<NodeEvents> | null = null
+  /** The highest epoch when a message was last sent, or could not be saved. */
+  #triedInEpoch = 0
+  #retry: () => void = () => {}
+  #cancelRetry: () => void = () => {}
   readonly #flush = (): void => this.#send(RETRY_FIRST_MS)
-  /** Shared by all requests: there is never more than one in flight. */
-  readonly #answered = (outcome: RequestOutcome): void => {
-    const message = this.#inFlight
-    if (message === null) return
-    this.#inFlight = null
-    if (this.#isAcknowledged(message, outcome)) {
-      this.#isSending = false
-      this.plan()
-    } else if (outcome.answered && !this.#options.durable.isJudged(message, outcome.answer))
-      this.#later(() => this.#send(this.#retryMs))
-    else this.#later(() => this.#again(message))
-  }
+  /** Shared by all requests except dropped ones: there is never more than one in flight. */
+  #listener = this.#newListener()
 
   constructor(options: EventSenderOptions) {
     this.#options = options
@@ -60,6 +54,23 @@ export class EventSender {
 
   close(): void {
     this.#isOpen = false
+  }
+
+  /**
+   * Repeats at once what was sent to the controller of an earlier epoch, and drops that request: its receiver
+   * may be stopped, and would answer only after the timeout.
+   */
+  repeatToNewController(): void {
+    if (!this.#isSending || this.#triedInEpoch === this.#options.durable.highestEpoch) return
+    this.#retryMs = RETRY_FIRST_MS
+    const message = this.#inFlight
+    if (message === null) {
+      this.#cancelRetry()
+      this.#retry()
+    } else {
+      this.#listener = this.#newListener()
+      this.#again(message)
+    }
   }
 
   /** Sends the outbox at the end of this instant, unless a message is in flight. */
@@ -77,14 +88,35 @@ export class EventSender {
     if (!this.#isOpen || durable.outbox.isEmpty) return
     this.#isSending = true
     this.#retryMs = retryMs
+    this.#triedInEpoch = durable.highestEpoch
     if (durable.persist())
       this.#request(envelopes.seal({ op: 'events', node_id: nodeId, entries: durable.outbox.head() }))
     else this.#later(() => this.#send(this.#retryMs))
   }
 
   #request(message: Envelope<NodeEvents>): void {
+    const { bus, durable, subject } = this.#options
     this.#inFlight = message
-    this.#options.bus.request(this.#options.subject, message, ANSWER_TIMEOUT_MS, this.#answered)
+    this.#triedInEpoch = durable.highestEpoch
+    bus.request(subject, message, ANSWER_TIMEOUT_MS, this.#listener)
+  }
+
+  #newListener(): (outcome: RequestOutcome) => void {
+    const listener = (outcome: RequestOutcome): void => {
+      const message = this.#inFlight
+      if (message !== null && listener === this.#listener) this.#ended(message, outcome)
+    }
+    return listener
+  }
+
+  #ended(message: Envelope<NodeEvents>, outcome: RequestOutcome): void {
+    this.#inFlight = null
+    if (this.#isAcknowledged(message, outcome)) {
+      this.#isSending = false
+      this.plan()
+    } else if (outcome.answered && !this.#options.durable.isJudged(message, outcome.answer))
+      this.#later(() => this.#send(this.#retryMs))
+    else this.#later(() => this.#again(message))
   }
 
   /**
@@ -116,7 +148,8 @@ export class EventSender {
   /** Runs `fn` after the current retry delay and increases the delay. */
   #later(fn: () => void): void {
     const { clock, random } = this.#options
-    clock.at(clock.now() + jittered(this.#retryMs, random), fn, RANK_MESSAGE)
+    this.#retry = fn
+    this.#cancelRetry = clock.at(clock.now() + jittered(this.#retryMs, random), fn, RANK_MESSAGE)
     this.#retryMs = nextRetryMs(this.#retryMs)
   }
 }

@@ -80,6 +80,8 @@ export class Presence {
   #isStopped = false
   /** Why the last hello was refused; null: it was not. */
   #refusedFor: string | null = null
+  /** The hello whose answer counts; null: none, or it was dropped. */
+  #askedHello: Envelope | null = null
   #cancelHello: () => void = () => {}
   #cancelHeartbeat: () => void = () => {}
 
@@ -111,7 +113,8 @@ export class Presence {
   }
 
   /**
-   * The connection is back: sends without waiting for the next heartbeat or retry (spread by jitter, R11).
+   * The connection is back, or another controller leads: sends without waiting for the next heartbeat or
+   * retry (spread by jitter, R11). A hello that waits for its answer is dropped: a stopped leader owes it.
    */
   heartbeatSoon(): void {
     const { clock, lease } = this.#parts
@@ -119,6 +122,7 @@ export class Presence {
     const at = clock.now() + Math.floor(this.#options.random() * HEARTBEAT_SPREAD_MS)
     this.#unansweredRetryMs = RETRY_FIRST_MS
     if (this.#isGreeting) {
+      this.#askedHello = null
       this.#cancelHello()
       this.#cancelHello = clock.at(at, () => this.#hello(RETRY_FIRST_MS), RANK_MESSAGE)
     } else {
@@ -167,8 +171,9 @@ export class Presence {
       features: identity.features,
       ...this.#snapshot(),
     })
+    this.#askedHello = sent
     bus.request(subjects.hello, sent, ANSWER_TIMEOUT_MS, (outcome) => {
-      if (this.#isStopped) return
+      if (this.#isStopped || sent !== this.#askedHello) return
       if (!outcome.answered) return this.#helloAgain(retryDelayMs(outcome.why, retryMs))
       if (!durable.acceptsAnswer(sent, outcome.answer)) return this.#helloAgain(retryMs)
       const { body } = outcome.answer

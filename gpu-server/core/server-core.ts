@@ -12,7 +12,7 @@ import {
   MAX_LISTED_FILES,
   MAX_LOG_BYTES,
 } from '../../protocol/limits.ts'
-import { nodeSubject } from '../../protocol/subjects.ts'
+import { leaderSubject, nodeSubject } from '../../protocol/subjects.ts'
 import type { Mib, DeviceKind, Feature, MountFeature, TaskIdentityKind } from '../../protocol/units.ts'
 import type { Bus, Reply } from '../../controller/ports/bus.ts'
 import type { Clock } from '../../controller/ports/clock.ts'
@@ -90,7 +90,9 @@ export class ServerCore {
   readonly #presence: Presence
   readonly #preparations: Preparations
   #isStopped = false
-  #unsubscribe: () => void = () => {}
+  /** The highest epoch that a controller announced. */
+  #announcedEpoch = 0
+  #unsubscribe: readonly (() => void)[] = []
 
   /** Throws the storage's error when the boot counter cannot be saved. */
   constructor(options: ServerCoreOptions) {
@@ -144,12 +146,15 @@ export class ServerCore {
     this.#presence.heartbeatNow()
   }
 
-  /** Subscribes to commands and sends hello until the server is welcome. */
+  /** Subscribes to commands and announcements, and sends hello until the server is welcome. */
   start(): void {
-    const subject = nodeSubject(this.#options.nodeId, 'command')
-    this.#unsubscribe = this.#options.bus.subscribe(subject, (message, _subject, reply) =>
-      this.#command(message, reply),
-    )
+    const { bus, nodeId } = this.#options
+    this.#unsubscribe = [
+      bus.subscribe(nodeSubject(nodeId, 'command'), (message, _subject, reply) =>
+        this.#command(message, reply),
+      ),
+      bus.subscribe(leaderSubject(), (message) => this.#announced(message)),
+    ]
     this.#presence.greet()
   }
 
@@ -174,12 +179,24 @@ export class ServerCore {
    */
   stop(): void {
     this.#isStopped = true
-    this.#unsubscribe()
+    for (const end of this.#unsubscribe) end()
     this.#preparations.dropAll()
     this.#presence.stop()
     this.#leaseEnforcer.stop()
     this.#events.close()
     this.#parts.tasks.clear()
+  }
+
+  /**
+   * A controller of a higher epoch leads: the server reports to it without waiting for the next heartbeat. An
+   * announcement is only a hint: that controller is obeyed once it has answered. Each epoch counts once, so
+   * that a controller that does not answer gets no more heartbeats than others.
+   */
+  #announced({ epoch, body }: Envelope): void {
+    const known = Math.max(this.#announcedEpoch, this.#parts.durable.highestEpoch)
+    if (body.op !== 'leader' || epoch <= known) return
+    this.#announcedEpoch = epoch
+    this.#presence.heartbeatSoon()
   }
 
   #command(message: Envelope, reply: Reply): void {
@@ -300,6 +317,7 @@ export class ServerCore {
       onWelcome: () => this.#events.open(),
       onBootUnknown: () => this.#events.close(),
       onLease: (sentMono, lengthMs) => {
+        this.#events.repeatToNewController()
         this.#growths.askNewController()
         return this.#leaseEnforcer.renewed(sentMono, lengthMs)
       },

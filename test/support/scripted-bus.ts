@@ -2,7 +2,7 @@
 import type { Body, ControllerBody, Envelope } from '../../protocol/envelope.ts'
 import type { CommandResult, NodeEvent, NodeSettings } from '../../protocol/messages.ts'
 import { decode, encode } from '../../protocol/codec.ts'
-import { nodeSubject } from '../../protocol/subjects.ts'
+import { leaderSubject, nodeSubject } from '../../protocol/subjects.ts'
 import type { DurationMs, Mib } from '../../protocol/units.ts'
 import { PROTOCOL_VERSION } from '../../protocol/limits.ts'
 import type { Bus, Handler, RequestOutcome } from '../../controller/ports/bus.ts'
@@ -125,6 +125,12 @@ export class ScriptedBus implements Bus {
       result = throughTheWire(answer).body
     })
     return result
+  }
+
+  /** The announcement of a leader of this epoch, which need not be the one that answers. */
+  announce(epoch: number): void {
+    const message = this.envelope({ op: 'leader', epoch, id: `process ${epoch}` }, epoch)
+    this.#handlers.get(leaderSubject())?.(throughTheWire(message), leaderSubject(), () => {})
   }
 
   publish(): void {

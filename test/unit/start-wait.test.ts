@@ -1,5 +1,7 @@
 /** After a start, no task is placed, requeued or given up until the nodes that were up have reported. */
 import { expect, it } from 'vitest'
+import { nodeIdFromName } from '../../protocol/node-id.ts'
+import { nodeSubject } from '../../protocol/subjects.ts'
 import { SetBackWorld } from '../support/set-back-world.ts'
 
 it('After a start, a submitted task waits until each node that was up has reported', async () => {
@@ -57,4 +59,23 @@ it('An attempt that a complete history does not contain is stopped after two sna
   await world.pass(6_000)
   expect(world.runsOn('a')).toEqual([])
   expect(world.eventsOf('attempt_settled').map(({ data }) => data['how'])).toEqual(['stopped_unknown'])
+})
+
+it('After a start, commands to a node follow the first answer to it, and are obeyed at once', async () => {
+  const world = await SetBackWorld.of(['n1'])
+  const id = nodeIdFromName('n1')
+  world.stopServer('n1')
+  world.submit({ id: 'a' })
+  await world.pass(1_000)
+  // The start is decided, and the node has not heard of it.
+  const stored = await world.stored()
+  expect(stored.openTasks).toMatchObject([{ placement: { nodeId: id } }])
+  await world.stopController()
+  world.startServer('n1')
+  let hellos = 0
+  world.bus.subscribe(nodeSubject(id, 'hello'), () => (hellos += 1))
+  await world.startController(stored)
+  while (hellos === 0) await world.pass(1)
+  await world.pass(1)
+  expect(world.runsOn('a')).toEqual(['n1'])
 })

@@ -36,7 +36,6 @@ function answerTo(
     clock: { now: () => 0 },
     freshness: { heard: () => null },
     envelope: (body: unknown) => body,
-    onHeard: () => {},
     onRefused: () => {},
     onLate: () => {},
   } as unknown as InboundOptions
