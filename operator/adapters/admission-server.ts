@@ -65,7 +65,7 @@ export class AdmissionServer extends TlsServer {
 
   private constructor(options: AdmissionServerOptions) {
     const { cert, key, api, log, onAnswered = () => {} } = options
-    super({ cert, key }, MAX_CONNECTIONS)
+    super({ cert, key }, { maxConnections: MAX_CONNECTIONS, offersHttp2: false })
     this.#log = log
     this.#onAnswered = onAnswered
     this.#handlers = {

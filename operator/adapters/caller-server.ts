@@ -2,7 +2,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { TLSSocket } from 'node:tls'
 import { AnswerTooLarge, textOf } from './answer-bytes.ts'
-import { type TlsIdentity, TlsServer } from './tls-server.ts'
+import { connectionOf, endsConnection, type TlsIdentity, TlsServer } from './tls-server.ts'
 
 export type ServerIdentity = Required<TlsIdentity>
 
@@ -35,10 +35,10 @@ export class Forbidden extends Error {
 export class CallerServer extends TlsServer {
   readonly #options: CallerServerOptions
   /** Common names of the callers, by connection. */
-  readonly #callers = new WeakMap<TLSSocket, string>()
+  readonly #callers = new WeakMap<object, string>()
 
   private constructor(options: CallerServerOptions) {
-    super(options, options.maxConnections)
+    super(options, { maxConnections: options.maxConnections, offersHttp2: true })
     this.#options = options
   }
 
@@ -50,27 +50,33 @@ export class CallerServer extends TlsServer {
   }
 
   /** The certificate is the same for all requests of a connection. */
-  #callerOf(socket: TLSSocket): string {
-    const known = this.#callers.get(socket)
+  #callerOf(request: IncomingMessage): string {
+    const connection = connectionOf(request)
+    const known = this.#callers.get(connection)
     if (known !== undefined) return known
-    const { CN: name = '' } = socket.getPeerCertificate().subject ?? {}
-    this.#callers.set(socket, name)
+    const { CN: name = '' } = (request.socket as TLSSocket).getPeerCertificate().subject ?? {}
+    this.#callers.set(connection, name)
     return name
   }
 
   protected override async answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { routes, maxRequestBytes, log } = this.#options
-    const caller = this.#callerOf(request.socket as TLSSocket)
+    const caller = this.#callerOf(request)
     const own = routes.get(caller)
-    if (own === undefined) return void response.writeHead(403, { connection: 'close' }).end()
+    if (own === undefined) {
+      endsConnection(response)
+      return void response.writeHead(403).end()
+    }
     const route = request.method === 'POST' ? own.get(request.url ?? '') : undefined
     if (route === undefined) return void response.writeHead(404).end()
     try {
       const [, token = ''] = /^Bearer (\S+)$/.exec(request.headers.authorization ?? '') ?? []
       const answer = await route(JSON.parse(await textOf(request, maxRequestBytes)), token)
       // A new connection may reach the one that leads.
-      if (answer === null)
-        return void response.writeHead(503, { connection: 'close' }).end('another operator leads')
+      if (answer === null) {
+        endsConnection(response)
+        return void response.writeHead(503).end('another operator leads')
+      }
       const body = Buffer.from(JSON.stringify(answer))
       // The scheduler keeps a connection only if it sees the end of the answer with its last byte.
       const headers = { 'content-type': 'application/json', 'content-length': body.length }
@@ -79,7 +85,9 @@ export class CallerServer extends TlsServer {
       const code = codeOf(error)
       const kind = error instanceof Error ? error.name : 'unknown error'
       log(`${caller}: ${request.url} answered ${code}: ${kind}`)
-      if (!response.headersSent) response.writeHead(code, { connection: 'close' }).end(toldOf(error))
+      if (response.headersSent) return
+      endsConnection(response)
+      response.writeHead(code).end(toldOf(error))
     }
   }
 }

@@ -1,6 +1,12 @@
 /** HTTPS with limits and a certificate that can be renewed. What it answers is up to the subclass. */
 import { createServer, type Server } from 'node:https'
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import {
+  createSecureServer,
+  Http2ServerRequest,
+  Http2ServerResponse,
+  type ServerHttp2Session,
+} from 'node:http2'
 import type { AddressInfo } from 'node:net'
 
 export interface TlsIdentity {
@@ -11,6 +17,12 @@ export interface TlsIdentity {
   readonly ca?: string
 }
 
+export interface TlsServerLimits {
+  readonly maxConnections: number
+  /** Such a caller sends all its requests over one connection. */
+  readonly offersHttp2: boolean
+}
+
 /** The API server and the scheduler wait for 10 s or less. */
 const REQUEST_TIMEOUT_MS = 10_000
 /** Callers in Go give up an idle connection after 90 s: a request never meets one that is being closed. */
@@ -18,11 +30,13 @@ const KEEP_ALIVE_MS = 120_000
 
 export abstract class TlsServer {
   readonly #server: Server
+  readonly #sessions = new Set<ServerHttp2Session>()
   #isEnding = false
 
-  protected constructor(identity: TlsIdentity, maxConnections: number) {
-    this.#server = createServer(tlsOf(identity), (request, response) => {
-      if (this.#isEnding) response.setHeader('connection', 'close')
+  protected constructor(identity: TlsIdentity, { maxConnections, offersHttp2 }: TlsServerLimits) {
+    this.#server = offersHttp2 ? this.#withHttp2(identity) : createServer(tlsOf(identity))
+    this.#server.on('request', (request, response) => {
+      if (this.#isEnding) endsConnection(response)
       void this.answer(request, response)
     })
     this.#server.maxConnections = maxConnections
@@ -56,8 +70,33 @@ export abstract class TlsServer {
     await until
     const closed = new Promise((resolve) => this.#server.close(resolve))
     this.#server.closeIdleConnections()
+    for (const session of this.#sessions) session.close()
     await closed
   }
+
+  #withHttp2(identity: TlsIdentity): Server {
+    const server = createSecureServer({ ...tlsOf(identity), allowHTTP1: true })
+    server.on('session', (session) => {
+      this.#sessions.add(session)
+      session.once('close', () => this.#sessions.delete(session))
+      session.setTimeout(KEEP_ALIVE_MS, () => session.close())
+    })
+    // Because it speaks HTTP/1.1 too, it has the limits of such a server, which its type lacks.
+    return server as unknown as Server
+  }
+}
+
+/** The same object for all requests of a connection. */
+export function connectionOf(request: IncomingMessage): object {
+  const asked: unknown = request
+  return asked instanceof Http2ServerRequest ? (asked.stream.session ?? asked) : request.socket
+}
+
+/** The next request of the caller opens a new connection. */
+export function endsConnection(response: ServerResponse): void {
+  const answer: unknown = response
+  if (answer instanceof Http2ServerResponse) answer.stream.session?.close()
+  else response.setHeader('connection', 'close')
 }
 
 function tlsOf({ cert, key, ca }: TlsIdentity) {

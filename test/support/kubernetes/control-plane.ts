@@ -16,7 +16,9 @@ import { freePort } from '../free-port.ts'
 import { type Environment, Member } from '../live-cluster.ts'
 
 export const TOOLS = join(import.meta.dirname, '../../../.tools')
-const SCHEDULER_CONFIG = join(import.meta.dirname, '../../../deploy/helm/headroom/files/scheduler.yaml')
+const CHART = join(import.meta.dirname, '../../../deploy/helm/headroom')
+const SCHEDULER_CONFIG = join(CHART, 'files/scheduler.yaml')
+const SCHEDULER_TEMPLATE = join(CHART, 'templates/scheduler.yaml')
 const START_WITHIN_MS = 120_000
 /** Characters of each program's output in an error. */
 const OUTPUT_SHOWN = 2_000
@@ -179,10 +181,12 @@ export class ControlPlane {
       .replace('https://headroom-extender.NAMESPACE.svc', `https://localhost:${extenderPort}`)
       .replaceAll('/etc/headroom/certificates/', join(this.folder, 'scheduler-'))
       .replaceAll('NAMESPACE', 'default')
+      .replace('clientConnection:', `clientConnection:\n  kubeconfig: ${this.kubeconfig}`)
     const file = join(this.folder, 'scheduler.yaml')
-    writeFileSync(file, `${config}clientConnection:\n  kubeconfig: ${this.kubeconfig}\n`)
+    writeFileSync(file, config)
+    const env = schedulerEnvironment()
     return Promise.all(
-      Array.from({ length: replicas }, () => this.#startClient('kube-scheduler', [`--config=${file}`])),
+      Array.from({ length: replicas }, () => this.#startClient('kube-scheduler', [`--config=${file}`], env)),
     )
   }
 
@@ -204,12 +208,14 @@ export class ControlPlane {
   }
 
   /** One program that calls the API server. */
-  async #startClient(program: string, args: readonly string[]): Promise<Member> {
-    const member = this.#member(program, [
+  async #startClient(program: string, args: readonly string[], env: Environment = {}): Promise<Member> {
+    const command = [
+      join(TOOLS, program),
       ...[`--secure-port=${await freePort()}`, '--bind-address=127.0.0.1', `--cert-dir=${this.folder}`],
       ...[`--authentication-kubeconfig=${this.kubeconfig}`, `--authorization-kubeconfig=${this.kubeconfig}`],
       ...args,
-    ])
+    ]
+    const member = this.addMember(program, command, env)
     await member.start(() => true)
     return member
   }
@@ -280,6 +286,14 @@ export class ControlPlane {
     // Discovery and OpenAPI follow a moment later.
     await untilDone(['get', 'clustergpupolicies,vendornodepolicies,gpunodes'])
   }
+}
+
+/** As the chart sets it. */
+function schedulerEnvironment(): Environment {
+  const template = readFileSync(SCHEDULER_TEMPLATE, 'utf8')
+  const found = [...template.matchAll(/\{ name: (HTTP2_\w+), value: "(\d+)" \}/g)]
+  if (found.length === 0) throw new Error(`${SCHEDULER_TEMPLATE} sets no variable`)
+  return Object.fromEntries(found.map(([, name, value]) => [name, value]))
 }
 
 function makeKeys(folder: string, apiAddress: string): void {

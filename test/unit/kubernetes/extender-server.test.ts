@@ -1,4 +1,6 @@
 /** The extender over HTTPS: requests as the scheduler of Kubernetes sends them, and those of admission. */
+import { once } from 'node:events'
+import { connect } from 'node:http2'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -73,6 +75,32 @@ it('A binding is answered with an empty error, or with the reason', async () => 
     call('/bind', JSON.stringify({ PodName: 'p', PodNamespace: 'd', PodUID, Node: 'a' }))
   expect(JSON.parse((await bind('good')).text)).toEqual({ Error: '' })
   expect(JSON.parse((await bind('bad')).text)).toEqual({ Error: 'no VRAM for bad on a' })
+})
+
+it('A caller with HTTP/2 sends all requests over one connection, until another operator leads', async () => {
+  const identity = { ca: own.authorities, cert: scheduler.cert, key: scheduler.key }
+  const session = connect(`https://localhost:${server.port}`, identity)
+  const closed = once(session, 'close')
+  const ask = async (path: string, body: string) => {
+    const stream = session.request({ ':method': 'POST', ':path': path })
+    stream.end(body)
+    const [headers] = (await once(stream, 'response')) as [{ readonly ':status': number }]
+    return { code: headers[':status'], text: await textOf(stream, 100_000) }
+  }
+  const bind = JSON.stringify({ PodUID: 'good', Node: 'a' })
+  const names = Array.from({ length: 10_000 }, (_, index) => `node-with-a-long-name-${index}`)
+  const filter = JSON.stringify({ Pod: { metadata: { uid: 'u' } }, NodeNames: names })
+  const answers = await Promise.all([ask('/bind', bind), ask('/filter', filter), ask('/nothing', '{}')])
+  expect(answers.map(({ code }) => code)).toEqual([200, 200, 404])
+  expect(JSON.parse(answers[1].text)).toMatchObject({ NodeNames: [names[0]] })
+  expect(session.closed).toBe(false)
+  extender = null
+  try {
+    expect(await ask('/bind', bind)).toEqual({ code: 503, text: 'another operator leads' })
+    await closed
+  } finally {
+    extender = leading
+  }
 })
 
 it('Only the scheduler may ask', async () => {
