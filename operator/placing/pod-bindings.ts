@@ -3,27 +3,21 @@
  * 1. The gate is removed. From now on the scheduler of Kubernetes asks where the pod may run.
  * 2. `filter` offers the chosen node alone. If the scheduler does not propose that node, the pod does not fit
  *    there for other reasons than VRAM, and the controller chooses again.
- * 3. `bind` writes the claim, then the binding. A binding names the version of the pod on which it rests, and
- *    giving up a claim changes that version: an operator that was paused in between binds nothing.
+ * 3. `bind` writes the claim, then the binding. A binding names a version of the pod from before its claim
+ *    was written, and whoever gives up the claim of another operator changes that version: an operator that
+ *    was paused in between binds nothing. The pods without a gate that are on their way to the same node get
+ *    their claims in the same write, because each of them needs one soon.
  */
 import type { CancelTimer, Clock } from '../../controller/ports/clock.ts'
 import type { StartRefused } from '../../protocol/message-fields.ts'
 import type { DurationMs, Instant } from '../../protocol/units.ts'
 import type { Pod } from '../contract/kubernetes.ts'
-import { POD_ANNOTATIONS, PLACING_ANNOTATION, SCHEDULING_GATE } from '../contract/names.ts'
+import { PLACING_ANNOTATION, SCHEDULING_GATE } from '../contract/names.ts'
 import type { Claim } from '../contract/policies.ts'
-import {
-  CONFLICT,
-  INVALID,
-  type KubeApi,
-  KubeError,
-  type KubeObject,
-  NOT_FOUND,
-  PODS,
-} from '../ports/kube-api.ts'
+import { CONFLICT, INVALID, type KubeApi, KubeError, NOT_FOUND, PODS } from '../ports/kube-api.ts'
+import { type Bindable, bindingOf, isBoundTo, keyOf, type PodKey } from './binding.ts'
 import { type NodeLimits, withClaim, withoutClaim } from './claims.ts'
 import type { NodeBook } from './node-book.ts'
-import { gpusOf } from './pod-task.ts'
 
 export type Bound = { readonly error: null } | { readonly error: string; readonly refused: StartRefused }
 
@@ -48,16 +42,20 @@ export interface FilterAnswer {
   readonly failed: Readonly<Record<string, string>>
 }
 
-interface Way {
-  readonly claim: Claim
-  readonly nodeName: string
+interface Way extends Bindable {
   readonly done: (bound: Bound) => void
   /** The scheduler's message about the pod from earlier tries. */
   said: string | null
   cancel: CancelTimer
-  isBinding: boolean
+  /** Null: the scheduler has not asked for the binding yet. */
+  binding: Promise<Bound> | null
   /** As the API server answered when the gate was removed. */
   ungated: Pod | null
+  /**
+   * The claim that was written with that of another pod. Resolves with the pod from before that; null: the
+   * claim is not stored.
+   */
+  ahead: Promise<Pod | null> | null
 }
 
 const BIND_WITHIN_MS = 30_000
@@ -68,6 +66,8 @@ const BIND_AGAIN_WITHIN_MS = 10_000
 /** A start that failed for a passing reason is not repeated at once. */
 const PAUSE_MS = 2_000
 const BIND_TRIES = 4
+/** Bindings need the API server more urgently. */
+const UNGATED_AT_A_TIME = 16
 /** Of one pod: its condition is at most a few tries behind. */
 const MAX_REFUSALS = 4
 const CONSTRAINTS: StartRefused = { cause: 'task', code: 'node_constraints' }
@@ -84,6 +84,9 @@ export type Bindings = Pick<
 export class PodBindings implements Bindings {
   readonly #options: PodBindingsOptions
   readonly #ways = new Map<string, Way>()
+  /** Those whose gate is to be removed, in order. */
+  readonly #gated: Way[] = []
+  #ungating = 0
   /**
    * Why `filter` last refused all nodes, by pod. The scheduler writes it into the condition of the pod, which
    * may arrive after a later answer.
@@ -100,25 +103,24 @@ export class PodBindings implements Bindings {
   /** `done` is called once, later. */
   begin(claim: Claim, nodeName: string, done: (bound: Bound) => void): void {
     const said = this.#schedulerSaid(claim.podUid)
-    const way: Way = { claim, nodeName, done, said, cancel: () => {}, isBinding: false, ungated: null }
+    const none = { binding: null, ungated: null, ahead: null }
+    const way: Way = { claim, nodeName, done, said, cancel: () => {}, ...none }
     this.#ways.set(claim.podUid, way)
-    void this.#ungate(way).catch((error: unknown) => {
-      this.#options.onFault(error)
-      this.#end(way, { error: messageOf(error), refused: PASSING('api_server') })
-    })
+    this.#gated.push(way)
+    this.#ungateNext()
   }
 
   /** The pod ends, or the controller has changed its mind. A binding in progress decides itself. */
   abandon(podUid: string, why: string): void {
     const way = this.#ways.get(podUid)
-    if (way !== undefined && !way.isBinding) this.#end(way, { error: why, refused: PASSING(ABANDONED) })
+    if (way?.binding === null) this.#end(way, { error: why, refused: PASSING(ABANDONED) })
   }
 
   /** The scheduler may have found that no node fits for other reasons than VRAM: then it asks nothing. */
   podChanged(podUid: string): void {
     const way = this.#ways.get(podUid)
     const said = this.#schedulerSaid(podUid)
-    if (way === undefined || way.isBinding || said === null || said === way.said) return
+    if (way?.binding !== null || said === null || said === way.said) return
     way.said = said
     if (this.#refusals.get(podUid)?.some((why) => said.includes(why)) === true) return
     this.#end(way, { error: `the scheduler found no node: ${said}`, refused: CONSTRAINTS })
@@ -143,7 +145,7 @@ export class PodBindings implements Bindings {
     // The scheduler reads no reasons when a node is left.
     if (candidates.includes(nodeName)) return { nodeNames: [nodeName], failed: {} }
     const error = `the scheduler does not propose ${nodeName}`
-    if (!way.isBinding) this.#end(way, { error, refused: CONSTRAINTS })
+    if (way.binding === null) this.#end(way, { error, refused: CONSTRAINTS })
     const why = `VRAM is reserved on ${nodeName}, which is not among the candidates`
     return this.#refused(podUid, candidates, why)
   }
@@ -153,13 +155,17 @@ export class PodBindings implements Bindings {
     const way = this.#ways.get(podUid)
     if (way === undefined) return 'no VRAM is reserved for the pod'
     if (way.nodeName !== nodeName) return `VRAM is reserved on ${way.nodeName}, not on ${nodeName}`
-    if (way.isBinding) return 'the pod is being bound'
-    way.isBinding = true
+    // The scheduler asks again if the answer takes too long.
+    way.binding ??= this.#bound(way)
+    return (await way.binding).error
+  }
+
+  async #bound(way: Way): Promise<Bound> {
     way.cancel()
     const bound = await this.#bind(way).catch((error: unknown) => this.#afterFault(way, error))
     if (bound.error === null) this.#boundAt = this.#options.clock.now()
     this.#end(way, bound)
-    return bound.error
+    return bound
   }
 
   forget(podUid: string): void {
@@ -186,7 +192,25 @@ export class PodBindings implements Bindings {
     }
   }
 
+  #ungateNext(): void {
+    while (this.#ungating < UNGATED_AT_A_TIME) {
+      const way = this.#gated.shift()
+      if (way === undefined) return
+      this.#ungating += 1
+      void this.#ungate(way)
+        .catch((error: unknown) => {
+          this.#options.onFault(error)
+          this.#end(way, { error: messageOf(error), refused: PASSING('api_server') })
+        })
+        .finally(() => {
+          this.#ungating -= 1
+          this.#ungateNext()
+        })
+    }
+  }
+
   async #ungate(way: Way): Promise<void> {
+    if (this.#ways.get(way.claim.podUid) !== way) return
     const { pod: podOf, api, bindWithinMs = BIND_WITHIN_MS } = this.#options
     const pod = podOf(way.claim.podUid)
     if (pod === undefined) return this.#end(way, { error: 'the pod is gone', refused: PASSING('pod_gone') })
@@ -204,7 +228,7 @@ export class PodBindings implements Bindings {
         ],
       })) as unknown as Pod
     }
-    if (this.#ways.get(way.claim.podUid) !== way || way.isBinding) return
+    if (this.#ways.get(way.claim.podUid) !== way || way.binding !== null) return
     const withinMs = place === -1 ? Math.min(bindWithinMs, BIND_AGAIN_WITHIN_MS) : bindWithinMs
     this.#await(way, withinMs, this.#options.clock.now())
   }
@@ -223,15 +247,17 @@ export class PodBindings implements Bindings {
   }
 
   async #bind(way: Way): Promise<Bound> {
-    const { api, book, leads, limits } = this.#options
+    const { api, book, leads } = this.#options
     const { claim, nodeName } = way
     const own = book(nodeName)
-    let pod = this.#ungated(way) ?? (await this.#touch(claim.podUid, keyOf(claim)))
-    // Also when it is repeated after a conflict: a new leader would not look for a claim that comes later.
-    const refused = await own.change((status) =>
-      leads() ? withClaim(status, claim, limits(nodeName)) : NOT_LEADER,
-    )
-    if (refused !== null) return { error: refused, refused: PASSING('claim_refused') }
+    let pod = await way.ahead
+    if (pod === null) {
+      pod = this.#ungated(way) ?? (await this.#touch(claim.podUid, keyOf(claim)))
+      const claimed = this.#claim(way, own)
+      this.#claimAhead(nodeName, own)
+      const refused = await claimed
+      if (refused !== null) return { error: refused, refused: PASSING('claim_refused') }
+    }
     for (let tries = 1; ; tries += 1) {
       if (pod === null) {
         await own.change((status) => withoutClaim(status, claim.podUid))
@@ -252,6 +278,33 @@ export class PodBindings implements Bindings {
       if (!claims.some(({ podUid }) => podUid === claim.podUid))
         return { error: 'its claim was released', refused: PASSING('claim_lost') }
     }
+  }
+
+  /** Resolves with null once the claim is stored, or with the reason why it is not. */
+  #claim({ claim, nodeName }: Way, own: NodeBook): Promise<string | null> {
+    const { leads, limits } = this.#options
+    // Also when it is repeated after a conflict: a new leader would not look for a claim that comes later.
+    return own.change((status) => (leads() ? withClaim(status, claim, limits(nodeName)) : NOT_LEADER))
+  }
+
+  /** Adds the claims of the other pods that the scheduler knows to the same write. */
+  #claimAhead(nodeName: string, own: NodeBook): void {
+    for (const other of this.#ways.values()) {
+      if (other.nodeName !== nodeName || other.binding !== null || other.ahead !== null) continue
+      const pod = this.#ungated(other)
+      if (pod === null) continue
+      other.ahead = this.#claim(other, own).then(
+        (refused) => (refused === null ? pod : null),
+        () => null,
+      )
+    }
+  }
+
+  /** Its VRAM may be given to others only after its claim. */
+  async #giveUpAhead({ claim, nodeName, ahead }: Way): Promise<void> {
+    const { book, leads } = this.#options
+    if ((await ahead) === null) return
+    await book(nodeName).change((status) => (leads() ? withoutClaim(status, claim.podUid) : NOT_LEADER))
   }
 
   /** Whether the binding was stored is not known until the pod has been changed. */
@@ -293,10 +346,17 @@ export class PodBindings implements Bindings {
     if (this.#ways.get(way.claim.podUid) !== way) return
     way.cancel()
     this.#ways.delete(way.claim.podUid)
+    if (way.ahead === null || way.binding !== null) return this.#tell(way, bound)
+    void this.#giveUpAhead(way)
+      .catch(this.#options.onFault)
+      .finally(() => this.#tell(way, bound))
+  }
+
+  #tell({ done }: Way, bound: Bound): void {
     const isPassing = bound.error !== null && bound.refused.cause === 'passing'
     // Never inside a call of the one that is told.
-    if (!isPassing || bound.refused.code === ABANDONED) queueMicrotask(() => way.done(bound))
-    else this.#options.clock.at(this.#options.clock.now() + PAUSE_MS, () => way.done(bound))
+    if (!isPassing || bound.refused.code === ABANDONED) queueMicrotask(() => done(bound))
+    else this.#options.clock.at(this.#options.clock.now() + PAUSE_MS, () => done(bound))
   }
 
   /** Why the scheduler of Kubernetes last found no node; null: it has not tried. */
@@ -307,34 +367,8 @@ export class PodBindings implements Bindings {
   }
 }
 
-export interface PodKey {
-  readonly namespace: string
-  readonly name: string
-}
-
-export function keyOf({ podNamespace: namespace, podName: name }: Claim): PodKey {
-  return { namespace, name }
-}
-
 export function refusal(names: readonly string[], why: string): FilterAnswer {
   return { nodeNames: [], failed: Object.fromEntries(names.map((name) => [name, why])) }
-}
-
-function isBoundTo(pod: Pod, { claim, nodeName }: Way): boolean {
-  return pod.spec.nodeName === nodeName && gpusOf(pod).join() === claim.gpuUuids.join()
-}
-
-function bindingOf({ claim, nodeName }: Way, { metadata }: Pod): KubeObject {
-  const { uid, resourceVersion } = metadata
-  return {
-    metadata: {
-      ...keyOf(claim),
-      ...(uid === undefined ? {} : { uid }),
-      ...(resourceVersion === undefined ? {} : { resourceVersion }),
-      annotations: { [POD_ANNOTATIONS.gpuUuids]: claim.gpuUuids.join(',') },
-    },
-    target: { apiVersion: 'v1', kind: 'Node', name: nodeName },
-  }
 }
 
 function messageOf(error: unknown): string {

@@ -1,10 +1,15 @@
 /** Keeps the claims in GPUNodes as the pods are. */
 import type { NodeBook } from '../../operator/placing/node-book.ts'
 import { withAddedClaim, withoutClaim } from '../../operator/placing/claims.ts'
-import { type Bindings, keyOf } from '../../operator/placing/pod-bindings.ts'
+import { keyOf } from '../../operator/placing/binding.ts'
+import type { Bindings } from '../../operator/placing/pod-bindings.ts'
 import { claimOfPod, stageOf } from '../../operator/placing/pod-task.ts'
 import type { GPUNodeStatus } from '../../operator/contract/policies.ts'
+import { inParallel } from '../in-parallel.ts'
 import type { ClusterObjects } from './cluster-objects.ts'
+
+/** A term begins once the claims of the one before it are settled. */
+const NODES_AT_A_TIME = 16
 
 export interface ClaimRepairParts {
   readonly objects: ClusterObjects
@@ -34,7 +39,7 @@ export async function dropStaleClaims(
   { objects, bindings, book: bookOf, isBoundHere }: ClaimRepairParts,
   nodeNames: Iterable<string>,
 ): Promise<void> {
-  for (const nodeName of nodeNames) {
+  await inParallel(nodeNames, NODES_AT_A_TIME, async (nodeName) => {
     const book = bookOf(nodeName)
     await rereadIfBehind(book, objects)
     for (const claim of book.status.claims ?? []) {
@@ -52,7 +57,7 @@ export async function dropStaleClaims(
         if (released?.spec.nodeName === nodeName) await book.change((status) => withAddedClaim(status, claim))
       }
     }
-  }
+  })
 }
 
 /** An earlier leader may have stored a claim after this one has read the status. */

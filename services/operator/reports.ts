@@ -1,7 +1,7 @@
 /** Reports of the leading operator for people: conditions of pods, status of nodes and policies. */
 import type { Pod } from '../../operator/contract/kubernetes.ts'
 import { faultText } from '../../operator/contract/field-fault.ts'
-import { CLASS_LABEL } from '../../operator/contract/names.ts'
+import { ADMITTED_CONDITION, CLASS_LABEL } from '../../operator/contract/names.ts'
 import { nodeOfPolicy, policyOfNode } from '../../operator/contract/overcommit.ts'
 import { classOfLabel } from '../../operator/contract/pod-class.ts'
 import { CLUSTER_GPU_POLICY, GPU_NODE, VENDOR_NODE_POLICY } from '../../operator/contract/policies.ts'
@@ -122,7 +122,7 @@ export class Reports {
       const admission = this.#admissionOf(pod)
       const written = admission === null ? null : await this.#conditions.write(pod, admission)
       if (written !== null) writes += 1
-      if (written === 'reason' && admission !== null)
+      if (written === 'reason' && admission !== null && !isToldByScheduler(pod, admission))
         await this.#tell(podSubject(pod), happeningOf(admission))
     })
   }
@@ -202,6 +202,11 @@ export class Reports {
       await reportPolicy(this.#api, ownResource(VENDOR_NODE_POLICY), object, { fault, now })
     }
   }
+}
+
+/** Its event says that the pod was bound, and to which node; the pod has waited for nothing. */
+function isToldByScheduler({ status }: Pod, { reason }: Admission): boolean {
+  return reason === 'Bound' && status?.conditions?.some(({ type }) => type === ADMITTED_CONDITION) !== true
 }
 
 function happeningOf({ reason, message: note }: Admission): Happening {
