@@ -123,7 +123,7 @@ export class Reflector {
         ...(continueFrom === null ? {} : { continueFrom }),
       })
       if (this.#stop.signal.aborted) return page.resourceVersion
-      for (const object of page.items) found.set(keyOf(object), object)
+      for (const object of page.items) found.set(keyOf(object), kept(object))
       version = page.resourceVersion
       continueFrom = page.continueFrom
     } while (continueFrom !== null)
@@ -163,7 +163,7 @@ export class Reflector {
       for await (const event of events) {
         if (this.#stop.signal.aborted) break
         this.#heard()
-        this.#follow(event)
+        this.#follow({ ...event, object: kept(event.object) })
         version = event.object.metadata.resourceVersion ?? version
         this.#failures = 0
       }
@@ -250,6 +250,12 @@ class WatchFailure extends Error {
 
 function isTooOld(error: unknown): boolean {
   return error instanceof KubeError && error.code === GONE
+}
+
+/** Who has set which field is the larger part of many objects, and nobody reads it. */
+function kept(object: KubeObject): KubeObject {
+  const { managedFields: _, ...metadata } = object.metadata as Record<string, unknown>
+  return { ...object, metadata }
 }
 
 function keyOf({ metadata: { namespace, name = '' } }: KubeObject): string {
