@@ -257,14 +257,16 @@ describe.skipIf(MISSING !== null)('A release of the chart', () => {
 
   it('was refused nothing, and used every right of its roles', () => {
     const all = rendered()
-    for (const name of ['admission', 'operator', 'scheduler', 'uninstall']) {
+    const names = ['admission', 'operator', 'scheduler', 'uninstall']
+    const found = names.map((name) => {
       const own = all.filter(
         ({ kind, metadata }) => /Role$/.test(kind) && metadata.name === `headroom-${name}`,
       )
-      const rules = own.flatMap(({ rules = [] }) => rules)
-      expect(rules.length).toBeGreaterThan(0)
-      expect({ name, ...rightsOf(cluster.plane, name, rules) }).toEqual({ name, forbidden: [], unused: [] })
-    }
+      const rules = own.flatMap((role) => role.rules ?? [])
+      expect(rules).not.toEqual([])
+      return { name, ...rightsOf(cluster.plane, name, rules) }
+    })
+    expect(found).toEqual(names.map((name) => ({ name, forbidden: [], unused: [] })))
     expect(requestsOf(cluster.plane, 'agent')).toEqual([])
   })
 })
