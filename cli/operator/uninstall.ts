@@ -24,7 +24,7 @@ export async function uninstall(given: UninstallArguments): Promise<number> {
     throw new CommandFailure(
       `some pods are still swapped out, and nothing was removed:\n${list}\n` +
         'End other pods on these nodes, then uninstall again. To keep Headroom installed, run `helm ' +
-        'upgrade`.',
+        'upgrade`, with Helm 4 `helm upgrade --force-conflicts`.',
     )
   } catch (error) {
     if (error instanceof CommandFailure) throw error

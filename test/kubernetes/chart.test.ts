@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
+import { DAEMON_SETS } from '../../operator/ports/kube-api.ts'
 import { argsOf, CHART, helm, helmOn, olderChart, rendered } from '../support/kubernetes/chart.ts'
 import { ControlPlane, whyNoControlPlane } from '../support/kubernetes/control-plane.ts'
 
@@ -51,6 +52,21 @@ describe.skipIf(whyNoControlPlane('helm') !== null)('With helm', () => {
     expect(notes).toContain('this release does not change them')
     expect(await crd()).toContain('meta.helm.sh/release-name: first')
     await release('uninstall', 'second')
+  })
+
+  it('An upgrade takes back a release whose agents an uninstall has released', async () => {
+    const release = (action: string, ...args: readonly string[]): Promise<unknown> =>
+      helmOn(plane, action, 'kept', ...args, '--namespace', 'headroom', '--no-hooks')
+    const args = () => plane.kubectl(['get', 'daemonset', 'headroom-agent', '-n', 'headroom', '-o', 'yaml'])
+    await release('install', CHART)
+    const key = { namespace: 'headroom', name: 'headroom-agent' }
+    const path = '/spec/template/spec/containers/0/args/-'
+    const body = [{ op: 'add', path, value: '--release' }] as const
+    await plane.client().patch(DAEMON_SETS, key, { type: 'json', body })
+    expect(await args()).toContain('--release')
+    await release('upgrade', CHART, '--force-conflicts')
+    expect(await args()).not.toContain('--release')
+    await release('uninstall')
   })
 
   it('Values reach the command lines', () => {
