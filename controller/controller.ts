@@ -140,12 +140,14 @@ export interface Controller {
   stop(): Promise<void>
 }
 
-function clientsOf({
-  ownerLimits = NO_OWNER_LIMITS,
-  clientRequestsPerSecond = 0,
-  clientAudit,
-}: ControllerOptions) {
-  return { ownerLimits, requestsPerSecond: clientRequestsPerSecond, audit: clientAudit ?? null }
+function clientsOf(
+  { ownerLimits = NO_OWNER_LIMITS, clientRequestsPerSecond = 0, clientAudit }: ControllerOptions,
+  engine: Engine,
+) {
+  return {
+    ...{ ownerLimits, requestsPerSecond: clientRequestsPerSecond, audit: clientAudit ?? null },
+    isFaulty: () => engine.isFaulty,
+  }
 }
 
 export function createController(given: ControllerPorts, options: ControllerOptions = {}): Controller {
@@ -211,7 +213,7 @@ export function createController(given: ControllerPorts, options: ControllerOpti
     const nodes = { ...wire, engine, storeKind, onRefused, onLate: () => (messages.late += 1) }
     stops = [
       ...[listenToBroker(bus, engine), listenToNodes(nodes)],
-      listenToClients({ ...clientsOf(options), commands, views, bus: given.bus, envelope, onRefused }),
+      listenToClients({ ...clientsOf(options, engine), ...wire, commands, views, bus: given.bus, onRefused }),
       ...servingBlobs(options.blobs, { engine, bus: given.bus, envelope, onRefused }),
       () => livenessTimer.stop(),
       () => series.stop(),

@@ -30,6 +30,8 @@ export interface ClientRequestsOptions {
   readonly views: Views
   readonly bus: Bus
   readonly envelope: (body: ControllerBody) => Envelope
+  /** A commit has failed: tasks in memory may not be stored, and this process ends (R10). */
+  readonly isFaulty: () => boolean
   readonly ownerLimits: OwnerLimits
   /** Limit for all clients together; 0: no limit. */
   readonly requestsPerSecond: number
@@ -64,6 +66,7 @@ class ClientRequests {
   }
 
   receive(op: ClientBody['op'], { id, body }: Envelope, subject: string, reply: Reply): void {
+    if (this.#options.isFaulty()) return
     const clientId = clientIdOf(subject)
     if (clientId === null || body.op !== op) {
       this.#options.onRefused(clientId, 'wrong_subject')

@@ -277,3 +277,23 @@ test.each<Partial<SubmitTask>>([
   const isOverBus = decoded.ok && (await world.ask(`${LAB}.submit`, aSubmission(changes))).op === 'task'
   expect(isOverBus).toBe(isInRest)
 })
+
+test('After a failed commit a repeated submission gets no answer: its task is not stored', async () => {
+  const store = createMemoryStore()
+  let isLost = false
+  const commit = (batch: Batch) =>
+    isLost ? Promise.reject(new Error('another one leads')) : store.commit(batch)
+  const world = await clientWorld({}, { ...store, commit })
+  isLost = true
+  const answers: Body[] = []
+  const send = async () => {
+    world.bus.request(`${LAB}.submit`, envelopeOf(aSubmission(), 'once'), 5_000, (outcome) => {
+      if (outcome.answered) answers.push(outcome.answer.body)
+    })
+    await world.pass(6_000)
+  }
+  await send()
+  expect(answers).toMatchObject([{ op: 'refused' }])
+  await send()
+  expect(answers).toHaveLength(1)
+})
