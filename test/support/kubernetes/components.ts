@@ -1,15 +1,19 @@
 /** Components of the operator stack as processes of their own, each with the rights of the chart. */
-import { mkdirSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { vi } from 'vitest'
 import { admissionPolicies } from '../../../operator/admission/admission-policies.ts'
 import { webhookConfigurations } from '../../../operator/admission/webhook-configurations.ts'
 import { type KubeApi, PODS, SECRETS } from '../../../operator/ports/kube-api.ts'
 import { freePort } from '../free-port.ts'
+import { FROM_SOURCES_ENV } from '../headroom-command.ts'
 import { type RunningCommand, startHeadroom } from '../running-command.ts'
 import { componentAccount, STACK_NAMESPACE } from './account.ts'
+import { CHART } from './chart.ts'
 import type { ControlPlane } from './control-plane.ts'
 import { aPod } from './objects.ts'
+
+const OPERATOR_TEMPLATE = join(CHART, 'templates/operator.yaml')
 
 /** Returns once the API server calls it. */
 export async function startAdmissionOn(
@@ -71,9 +75,17 @@ export async function startOperatorOn(
 ): Promise<RunningCommand> {
   const kubeconfig = await prepareOperator(plane)
   const ports = { port, agentsPort: 0, adminPort: 0 }
-  const operator = startHeadroom([...operatorArguments(kubeconfig, ports), '--lease', '3s', ...options])
+  const args = [...operatorArguments(kubeconfig, ports), '--lease', '3s', ...options]
+  const operator = startHeadroom(args, operatorEnv())
   await operator.says(/listens on/)
   return operator
+}
+
+/** The options of Node.js are those of the chart. */
+export function operatorEnv(): Readonly<Record<string, string>> {
+  const [, options] = /"nodeOptions" "([^"]+)"/.exec(readFileSync(OPERATOR_TEMPLATE, 'utf8')) ?? []
+  if (options === undefined) throw new Error(`${OPERATOR_TEMPLATE} has no options of Node.js`)
+  return { NODE_OPTIONS: `${FROM_SOURCES_ENV['NODE_OPTIONS'] ?? ''} ${options}` }
 }
 
 /** Returns the kubeconfig of the operator. */

@@ -22,6 +22,7 @@ import {
   agentArguments,
   callerCertificates,
   operatorArguments,
+  operatorEnv,
   prepareAdmission,
   prepareOperator,
   untilAdmitted,
@@ -220,7 +221,8 @@ export class Stack {
       const config = join(plane.folder, `${name}.kubeconfig`)
       const text = readFileSync(kubeconfig, 'utf8').replaceAll(plane.server, await serverOf(plane, replica))
       writeFileSync(config, text)
-      const component = this.#component(name, [...operatorArguments(config, own), ...operatorOptions], own)
+      const command = [...operatorArguments(config, own), ...operatorOptions]
+      const component = this.#component(name, command, { ...own, env: operatorEnv() })
       extenders.set(component, own.port)
       agents.set(component, own.agentsPort)
       this.operators.push(component)
@@ -249,10 +251,10 @@ export class Stack {
   #component(
     name: string,
     command: readonly string[],
-    { adminPort }: { readonly adminPort: number },
+    { adminPort, env = {} }: { readonly adminPort: number; readonly env?: Readonly<Record<string, string>> },
   ): Component {
-    const env = { ...FROM_SOURCES_ENV, POD_NAME: name, POD_NAMESPACE: STACK_NAMESPACE }
-    return new Component(this.plane.addMember(name, headroom(...command), env), adminPort)
+    const all = { ...FROM_SOURCES_ENV, ...env, POD_NAME: name, POD_NAMESPACE: STACK_NAMESPACE }
+    return new Component(this.plane.addMember(name, headroom(...command), all), adminPort)
   }
 
   async #serve(

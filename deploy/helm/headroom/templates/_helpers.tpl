@@ -35,7 +35,7 @@ topologySpreadConstraints:
       matchLabels: { app.kubernetes.io/component: {{ .name }}, app.kubernetes.io/name: headroom }
 {{- end }}
 
-{{/* Fields of a container that runs a component of the image. */}}
+{{/* Fields of a container that runs a component of the image. nodeOptions: of its Node.js; empty: none. */}}
 {{- define "headroom.container" -}}
 image: {{ include "headroom.image" .root | quote }}
 imagePullPolicy: {{ .root.Values.image.pullPolicy }}
@@ -44,6 +44,9 @@ env:
     valueFrom: { fieldRef: { fieldPath: metadata.name } }
   - name: POD_NAMESPACE
     valueFrom: { fieldRef: { fieldPath: metadata.namespace } }
+  {{- with .nodeOptions }}
+  - { name: NODE_OPTIONS, value: {{ . | quote }} }
+  {{- end }}
 ports:
   - { name: https, containerPort: 8443 }
   - { name: metrics, containerPort: 8081 }
