@@ -4,8 +4,8 @@
  * 2. `filter` offers the chosen node alone. If the scheduler does not propose that node, the pod does not fit
  *    there for other reasons than VRAM, and the controller chooses again.
  * 3. `bind` writes the claim, then the binding. A binding names a version of the pod from before its claim
- *    was written, and whoever gives up the claim of another operator changes that version: an operator that
- *    was paused in between binds nothing. The pods without a gate that are on their way to the same node get
+ *    was written, and an operator that gives up the claim of another one changes that version: one that was
+ *    paused in between binds nothing. The pods without a gate that are on their way to the same node get
  *    their claims in the same write, because each of them needs one soon.
  */
 import type { CancelTimer, Clock } from '../../controller/ports/clock.ts'

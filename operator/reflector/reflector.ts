@@ -252,7 +252,7 @@ function isTooOld(error: unknown): boolean {
   return error instanceof KubeError && error.code === GONE
 }
 
-/** Who has set which field is the larger part of many objects, and nobody reads it. */
+/** Who has set which field is the larger part of many objects, and is never read. */
 function kept(object: KubeObject): KubeObject {
   const { managedFields: _, ...metadata } = object.metadata as Record<string, unknown>
   return { ...object, metadata }

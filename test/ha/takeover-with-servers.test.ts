@@ -3,7 +3,7 @@
  * one is there under the next one, and a leader that was stopped and continued starts nothing.
  */
 import { createHash, randomBytes } from 'node:crypto'
-import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createClient } from '../../clients/typescript/client.ts'
@@ -211,10 +211,13 @@ describe.skipIf(why !== null)('two controllers with a GPU server', { timeout: TI
     chmodSync(runs, 0o777)
     let count = 0
     const submitted: string[] = []
+    /** Files of the runs of a task. Each attempt writes as a separate user, so that they cannot share one. */
+    const runsOf = (name: string) => readdirSync(runs).filter((file) => file.startsWith(`${name}.`))
     /** At any address, as a client does. */
     async function submit(command: string): Promise<string> {
       const name = `run-${(count += 1)}`
-      const body = { name, vram_mib: 500, command: ['sh', '-c', `echo x >>${join(runs, name)}; ${command}`] }
+      const run = `mktemp ${join(runs, `${name}.XXXXXX`)}; ${command}`
+      const body = { name, vram_mib: 500, command: ['sh', '-c', run] }
       const headers = { 'idempotency-key': name }
       for (let tries = 0; tries < 60; tries++) {
         const { root } = running[tries % 2] as Running
@@ -245,7 +248,7 @@ describe.skipIf(why !== null)('two controllers with a GPU server', { timeout: TI
       await submitSome()
       leads.member.signal('SIGSTOP')
       const stoppedAt = Date.now()
-      const first = join(runs, `run-${count + 1}`)
+      const first = `run-${count + 1}`
       await submit('true')
       await until('the other one leads', () => isReady(other.root, '?role=leader'))
       await submitSome()
@@ -253,8 +256,8 @@ describe.skipIf(why !== null)('two controllers with a GPU server', { timeout: TI
       await submitSome()
       await until('the one that went on has ended', () => !leads.member.isRunning)
       await started(leads)
-      await until('the first task has started', () => existsSync(first))
-      firstStartMs.push(statSync(first).mtimeMs - stoppedAt)
+      await until('the first task has started', () => runsOf(first).length > 0)
+      firstStartMs.push(statSync(join(runs, runsOf(first)[0] ?? '')).mtimeMs - stoppedAt)
     }
     await load.end()
     const { leads } = await leader()
@@ -262,8 +265,8 @@ describe.skipIf(why !== null)('two controllers with a GPU server', { timeout: TI
       const tasks = await Promise.all(submitted.map((id) => taskAt(leads.root, id)))
       return tasks.every(({ id, state }) => id === long || state === 'completed')
     })
-    const starts = readdirSync(runs).map((name) => readFileSync(join(runs, name), 'utf8'))
-    expect(starts).toEqual(submitted.map(() => 'x\n'))
+    const many = submitted.map((_, i) => runsOf(`run-${i + 1}`).length)
+    expect(many).toEqual(submitted.map(() => 1))
     expect(await taskAt(leads.root, long)).toMatchObject({ state: 'running', attempt: 1 })
     firstStartMs.sort((a, b) => a - b)
     console.log(

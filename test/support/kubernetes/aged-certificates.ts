@@ -34,7 +34,7 @@ export async function storedCertificate(api: KubeApi, name: string): Promise<X50
   return new X509Certificate((await textsOf(api, name))['tls.crt'] ?? '')
 }
 
-/** Fingerprint of the certificate that is served there; null: there is none. */
+/** Fingerprint of the certificate that is served there; null: nothing listens. */
 export function servedFingerprint(host: string, port: number): Promise<string | null> {
   return new Promise((resolve) => {
     const socket = connect({ host, port, rejectUnauthorized: false }, () => {

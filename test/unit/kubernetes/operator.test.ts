@@ -232,7 +232,7 @@ it('Selector, affinity, taints and group of a pod choose its nodes', async () =>
   )
 })
 
-it('A pod waits for a node with the label while there is none', async () => {
+it('A pod waits while no node has the label', async () => {
   world.start()
   await world.addPod('first', '8Gi')
   expect(await reason('first', 'WaitingForVRAM')).toBe(
