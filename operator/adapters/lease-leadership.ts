@@ -36,7 +36,8 @@ export interface LeaseLeadershipOptions {
   readonly onFault?: (error: unknown) => void
 }
 
-const LOOKS_PER_LEASE = 15
+/** A candidate sees a planned end within half a second of a lease of 15 s. */
+const LOOKS_PER_LEASE = 30
 /** A leader that cannot renew stops before another one may begin. */
 const RENEW_WITHIN = 2 / 3
 /** Counts the terms; `leaseTransitions` is reset when the Lease is made again by hand. */
