@@ -53,6 +53,7 @@ export class ObservedBindings implements Bindings {
 
   abandon(): void {}
   podChanged(): void {}
+  tryAgain(): void {}
   forget(): void {}
   close(): void {}
 }

@@ -75,11 +75,8 @@ const ABANDONED = 'abandoned'
 const NOT_LEADER = 'another operator leads'
 const PASSING = (code: string): StartRefused => ({ cause: 'passing', code })
 
-/** The part of the bindings for pods that are placed or only observed. */
-export type Bindings = Pick<
-  PodBindings,
-  'begin' | 'abandon' | 'podChanged' | 'forget' | 'close' | 'isOnItsWay' | 'filter' | 'bind' | 'release'
->
+/** For pods that are placed, or only observed. */
+export type Bindings = Pick<PodBindings, keyof PodBindings>
 
 export class PodBindings implements Bindings {
   readonly #options: PodBindingsOptions
@@ -92,6 +89,8 @@ export class PodBindings implements Bindings {
    * may arrive after a later answer.
    */
   readonly #refusals = new Map<string, readonly string[]>()
+  /** What the scheduler said when no node fitted, by pod: until they are tried again, of each node. */
+  readonly #unfit = new Map<string, string>()
   #touched = 0
   /** Time of the last binding. */
   #boundAt: Instant = -Infinity
@@ -106,6 +105,8 @@ export class PodBindings implements Bindings {
     const none = { binding: null, ungated: null, ahead: null }
     const way: Way = { claim, nodeName, done, said, cancel: () => {}, ...none }
     this.#ways.set(claim.podUid, way)
+    // It would look at the pod again only after a change, and VRAM would be reserved in vain meanwhile.
+    if (said !== null && said === this.#unfit.get(claim.podUid)) return this.#endUnfit(way, said)
     this.#gated.push(way)
     this.#ungateNext()
   }
@@ -122,8 +123,22 @@ export class PodBindings implements Bindings {
     const said = this.#schedulerSaid(podUid)
     if (way?.binding !== null || said === null || said === way.said) return
     way.said = said
-    if (this.#refusals.get(podUid)?.some((why) => said.includes(why)) === true) return
+    if (!this.#isRefusal(podUid, said)) this.#endUnfit(way, said)
+  }
+
+  /** Whether it says why `filter` refused all nodes. */
+  #isRefusal(podUid: string, said: string): boolean {
+    return this.#refusals.get(podUid)?.some((why) => said.includes(why)) === true
+  }
+
+  #endUnfit(way: Way, said: string): void {
+    this.#unfit.set(way.claim.podUid, said)
     this.#end(way, { error: `the scheduler found no node: ${said}`, refused: CONSTRAINTS })
+  }
+
+  /** The scheduler may find a node now for pods that fitted none. */
+  tryAgain(): void {
+    this.#unfit.clear()
   }
 
   /** This replica no longer leads, so it decides nothing more. */
@@ -170,6 +185,7 @@ export class PodBindings implements Bindings {
 
   forget(podUid: string): void {
     this.#refusals.delete(podUid)
+    this.#unfit.delete(podUid)
   }
 
   /** Gives up the claim of a pod that is not bound. Resolves with the pod; null: it is gone. */
@@ -241,6 +257,8 @@ export class PodBindings implements Bindings {
       const bindsOthers = now - this.#boundAt < withinMs
       if (said === null && bindsOthers && now - since < UNTRIED_WITHIN_MS)
         return this.#await(way, withinMs, since)
+      // It has not looked at the pod again.
+      if (said !== null && !this.#isRefusal(way.claim.podUid, said)) return this.#endUnfit(way, said)
       const error = `not bound within ${withinMs / 1000} s: ${said ?? 'the scheduler gave no reason'}`
       this.#end(way, { error, refused: CONSTRAINTS })
     })

@@ -238,6 +238,7 @@ export class Placement {
     const { views, commands } = this.controller
     if (!this.#hasChanged && !isAnyway) return
     this.#hasChanged = false
+    this.bindings.tryAgain()
     for (const task of views.openTasks())
       if (task.placement === null && task.trouble.refusals.length > 0)
         commands.releaseTask(task.spec.id, BY, () => {})

@@ -81,6 +81,17 @@ it('A scheduler that finds no node without asking ends the way', async () => {
   expect(bindings.isOnItsWay(uid())).toBe(false)
 })
 
+it('A pod that fits no node gets no VRAM reserved on the next one until it is tried again', async () => {
+  begin('weak')
+  await said('0/2 nodes are available: 2 Insufficient cpu.')
+  begin('strong')
+  expect(bindings.isOnItsWay(uid())).toBe(false)
+  await vi.waitFor(() => expect(ends).toHaveLength(2), WAIT)
+  bindings.tryAgain()
+  begin('strong')
+  expect(await bindings.bind(uid(), 'strong')).toBeNull()
+})
+
 it('A pod that the scheduler has not tried stays on its way while others are bound', async () => {
   const time = new VirtualClock(0)
   const until = (instant: number): void => {
