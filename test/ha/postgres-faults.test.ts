@@ -20,10 +20,12 @@ const FIRST_WITHIN_MS = figure('HA_FIRST_201_WITHIN_MS', 60_000)
 const FROZEN_MS = figure('HA_FROZEN_MS', 5_000)
 /** Longer than a lease: the controller gives up its commit, and waits for the server. */
 const BLOCKED_MS = figure('HA_BLOCKED_MS', 5_000)
+/** A test that is over would still disturb the next one. */
+const TIMEOUT_MS = 300_000 + FAULTS * (FROZEN_MS + FIRST_WITHIN_MS) + CUTS * FIRST_WITHIN_MS
 /** An empty server needs 40 MiB, and its log up to 80 MiB more. */
 const DISK_MIB = 256
 
-describe.skipIf(whyNoPostgres() !== null)('a controller on PostgreSQL', () => {
+describe.skipIf(whyNoPostgres() !== null)('a controller on PostgreSQL', { timeout: TIMEOUT_MS }, () => {
   let server: PostgresServer
   let cutter: CommitCutter
   let proxy: TcpProxy
@@ -85,33 +87,37 @@ describe.skipIf(whyNoPostgres() !== null)('a controller on PostgreSQL', () => {
   })
 })
 
-describe.skipIf(whyNoPostgres() !== null)('a controller on PostgreSQL with a small disk', () => {
-  const disk = newFolder()
-  afterAll(() => unmountSmallDisk(disk))
+describe.skipIf(whyNoPostgres() !== null)(
+  'a controller on PostgreSQL with a small disk',
+  { timeout: TIMEOUT_MS },
+  () => {
+    const disk = newFolder()
+    afterAll(() => unmountSmallDisk(disk))
 
-  it('loses nothing when the disk of PostgreSQL is full', async (context) => {
-    const why = mountSmallDisk(disk, DISK_MIB)
-    if (why !== null) {
-      console.log(`skipped: ${why}`)
-      return context.skip(why)
-    }
-    const server = await PostgresServer.start({ parent: disk, settings: ['max_wal_size=64MB'] })
-    const loaded = await LoadedControllers.start(server.url, 'a')
-    let ended = 0
-    const times = await loaded.repeated(FAULTS, async () => {
-      const starts = () => loaded.running[0]?.controller.member.starts ?? 0
-      const before = starts()
-      fillDisk(disk)
-      await expect.poll(starts).toBeGreaterThan(before)
-      freeDisk(disk)
-      // Without space for its log, the server ends: its own supervisor starts it again.
-      if (server.isRunning) return
-      ended += 1
-      await server.restart()
+    it('loses nothing when the disk of PostgreSQL is full', async (context) => {
+      const why = mountSmallDisk(disk, DISK_MIB)
+      if (why !== null) {
+        console.log(`skipped: ${why}`)
+        return context.skip(why)
+      }
+      const server = await PostgresServer.start({ parent: disk, settings: ['max_wal_size=64MB'] })
+      const loaded = await LoadedControllers.start(server.url, 'a')
+      let ended = 0
+      const times = await loaded.repeated(FAULTS, async () => {
+        const starts = () => loaded.running[0]?.controller.member.starts ?? 0
+        const before = starts()
+        fillDisk(disk)
+        await expect.poll(starts).toBeGreaterThan(before)
+        freeDisk(disk)
+        // Without space for its log, the server ends: its own supervisor starts it again.
+        if (server.isRunning) return
+        ended += 1
+        await server.restart()
+      })
+      loaded.report(`the disk of PostgreSQL was full (${ended} times the server ended)`, times)
+      expect(quantile(times, 1)).toBeLessThan(FIRST_WITHIN_MS)
+      await loaded.end()
+      await server.remove()
     })
-    loaded.report(`the disk of PostgreSQL was full (${ended} times the server ended)`, times)
-    expect(quantile(times, 1)).toBeLessThan(FIRST_WITHIN_MS)
-    await loaded.end()
-    await server.remove()
-  })
-})
+  },
+)
