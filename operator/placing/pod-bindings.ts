@@ -105,7 +105,7 @@ export class PodBindings implements Bindings {
     const none = { binding: null, ungated: null, ahead: null }
     const way: Way = { claim, nodeName, done, said, cancel: () => {}, ...none }
     this.#ways.set(claim.podUid, way)
-    // It would look at the pod again only after a change, and VRAM would be reserved in vain meanwhile.
+    // The scheduler looks at the pod again only after a change, and nothing would use the VRAM until then.
     if (said !== null && said === this.#unfit.get(claim.podUid)) return this.#endUnfit(way, said)
     this.#gated.push(way)
     this.#ungateNext()
