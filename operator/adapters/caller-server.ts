@@ -63,20 +63,14 @@ export class CallerServer extends TlsServer {
     const { routes, maxRequestBytes, log } = this.#options
     const caller = this.#callerOf(request)
     const own = routes.get(caller)
-    if (own === undefined) {
-      endsConnection(response)
-      return void response.writeHead(403).end()
-    }
+    if (own === undefined) return refuse(response, 403)
     const route = request.method === 'POST' ? own.get(request.url ?? '') : undefined
     if (route === undefined) return void response.writeHead(404).end()
     try {
       const [, token = ''] = /^Bearer (\S+)$/.exec(request.headers.authorization ?? '') ?? []
       const answer = await route(JSON.parse(await textOf(request, maxRequestBytes)), token)
       // A new connection may reach the one that leads.
-      if (answer === null) {
-        endsConnection(response)
-        return void response.writeHead(503).end('another operator leads')
-      }
+      if (answer === null) return refuse(response, 503, 'another operator leads')
       const body = Buffer.from(JSON.stringify(answer))
       // The scheduler keeps a connection only if it sees the end of the answer with its last byte.
       const headers = { 'content-type': 'application/json', 'content-length': body.length }
@@ -85,11 +79,15 @@ export class CallerServer extends TlsServer {
       const code = codeOf(error)
       const kind = error instanceof Error ? error.name : 'unknown error'
       log(`${caller}: ${request.url} answered ${code}: ${kind}`)
-      if (response.headersSent) return
-      endsConnection(response)
-      response.writeHead(code).end(toldOf(error))
+      if (!response.headersSent) refuse(response, code, toldOf(error))
     }
   }
+}
+
+/** The connection ends too. */
+function refuse(response: ServerResponse, code: number, why?: string): void {
+  endsConnection(response)
+  response.writeHead(code).end(why)
 }
 
 function codeOf(error: unknown): number {
