@@ -108,6 +108,8 @@ export interface ApiOptions {
   readonly events?: EventSource
   /** Number of the last durable event; without it answers do not carry it. */
   readonly eventSeq?: () => number
+  /** A commit has failed: this process ends, and answers nothing from memory. Default: none fails. */
+  readonly isFaulty?: () => boolean
   /** Limits of one owner; without them an owner may use everything. */
   readonly ownerLimits?: OwnerLimits
   /** Output of tasks; if omitted, it cannot be read. */
@@ -179,7 +181,7 @@ export function createApi(options: ApiOptions): FastifyInstance {
   const feed = new EventFeed({
     source: options.events ?? SILENT,
     stored: views.stored,
-    summary: () => summary.now(),
+    summary: () => (options.isFaulty?.() === true ? null : summary.now()),
   })
   const waits = options.inVirtualTime === true ? null : new TaskWaits(options.events ?? SILENT)
   const api: ApiContext = {
@@ -224,6 +226,7 @@ export function createApi(options: ApiOptions): FastifyInstance {
     answering: isInRealTime ? endStreamsWithTheirTokens(untyped, access.authenticator) : null,
     audit: addAuditing(untyped, access.trail),
     eventSeq: options.eventSeq ?? null,
+    isFaulty: options.isFaulty ?? null,
   })
   // Before the server waits for requests that are under way.
   app.addHook('preClose', (done) => {

@@ -121,11 +121,10 @@ export async function startServing(env: Environment, options: ServeOptions = {})
   for (const line of unreadVariables(env)) log.warn(line)
   const measured = createServedMetrics()
   const key = openSecretsKey(settings)
-  let isStopping = false
+  const loss = lossOfStore(log)
   removeCutOffUploads(settings, log)
-  const onLost = (fault: unknown, lost: Store) => (isStopping ? undefined : endWithStore(fault, lost, log))
   const asked = Promise.withResolvers<Resignation>()
-  const hearing = { onCommit: measured.onCommit, onLost, onAsked: asked.resolve }
+  const hearing = { onCommit: measured.onCommit, onLost: loss.end, onAsked: asked.resolve }
   const given = { acceptLoss: options.acceptLoss, key: { ...key, isNew: isNewKey } }
   const opened = await openStore(settings, { ...given, ...hearing }, log)
   const store = isNewKey ? opened : requireKeyOf(opened, key)
@@ -147,8 +146,7 @@ export async function startServing(env: Environment, options: ServeOptions = {})
     clientRequestsPerSecond: settings.clientRequestsPerSecond,
     clientAudit: auditOfClients(() => access?.trail ?? null),
     initialConfig: initialConfig(env, settings, managed),
-    // A commit that the closing store no longer takes was never acknowledged.
-    onFault: (fault) => (isStopping ? undefined : endWithStore(fault, store, log)),
+    onFault: (fault) => loss.end(fault, store),
   }
   const fleet = await startFleet(managed, store, log, how)
   const { controller } = fleet
@@ -169,6 +167,7 @@ export async function startServing(env: Environment, options: ServeOptions = {})
     ...{ commands, views, events, logs, files, channels, blobs, series },
     ...{ simulation: simulationServices.simulation, twin: simulationServices.twin },
     ...{ version: packageVersion(), eventSeq: () => controller.status.durableEventSeq },
+    isFaulty: () => loss.hasHappened,
     build: { commit: packageCommit(), schema: SCHEMA_VERSION, storeKind: settings.storeKind },
     metrics: measured.metrics,
     ...{ fleet: fleet.kind, brokerUrls: nats?.urls ?? [] },
@@ -193,7 +192,7 @@ export async function startServing(env: Environment, options: ServeOptions = {})
       local?.api.close()
       if (resignation !== undefined) await finishRequests(app)
       await app.close()
-      isStopping = true
+      loss.isExpected = true
       if (resignation !== undefined) await store.resign?.(resignation.to)
       await fleet.stop()
       await recording?.files.close()
@@ -282,12 +281,22 @@ function removeCutOffUploads({ dataDir }: Settings, log: Logger): void {
     log.warn(`${removed} uploads were interrupted when the controller ended: their files were removed`)
 }
 
-/** Only durable changes were acknowledged, and nothing will be from now on (R10). */
-function endWithStore(fault: unknown, store: Store, log: Logger): void {
-  log.fatal({ err: fault }, 'the store failed: the controller no longer acknowledges anything')
-  process.stderr.write(`headroom: the store failed: ${errorText(fault)}\n`)
-  setTimeout(() => process.exit(1), STOP_TIMEOUT_MS).unref()
-  void store.close().finally(() => process.exit(1))
+function lossOfStore(log: Logger) {
+  const loss = {
+    hasHappened: false,
+    /** A commit that the closing store no longer takes was never acknowledged. */
+    isExpected: false,
+    /** Only durable changes were acknowledged, and nothing will be from now on (R10). */
+    end(fault: unknown, store: Store): void {
+      if (loss.isExpected) return
+      loss.hasHappened = true
+      log.fatal({ err: fault }, 'the store failed: the controller no longer acknowledges anything')
+      process.stderr.write(`headroom: the store failed: ${errorText(fault)}\n`)
+      setTimeout(() => process.exit(1), STOP_TIMEOUT_MS).unref()
+      void store.close().finally(() => process.exit(1))
+    },
+  }
+  return loss
 }
 
 /** The folder of the built page; none in a checkout without a build. */

@@ -56,7 +56,7 @@ interface Heard {
   ids(): number[]
 }
 
-function makeFeed(world = new FakeController(), summary: () => object = () => ({})) {
+function makeFeed(world = new FakeController(), summary: () => object | null = () => ({})) {
   const timers = new ManualTimers()
   const feed = new EventFeed({ source: world.durable, stored: world.views.stored, summary, timers })
   const listen = async (after: number | null, wanted = ALL): Promise<Heard> => {
@@ -362,5 +362,13 @@ describe('the summary in the event stream', () => {
     for (const reader of readers) reader.body.destroy()
     await timers.pass(5_000)
     expect(made).toBe(3)
+  })
+
+  test('is not sent any more once it is null, because a commit has failed', async () => {
+    let left = 2
+    const { timers, listen } = makeFeed(new FakeController(), () => (left > 0 ? { left: --left } : null))
+    const reader = await listen(null, { ...ALL, wantsSummary: true })
+    await timers.pass(5_000)
+    expect(reader.text().match(/event: summary/g)).toHaveLength(2)
   })
 })

@@ -1,4 +1,5 @@
 /** Header fields in the OpenAPI document: of every answer, of the answers of some operations, of requests. */
+import { isAnsweredByLeader } from '../http/leader-only.ts'
 import { ANSWER_HEADERS_OF, type AnswerHeader } from '../http/operation.ts'
 
 interface Header {
@@ -101,9 +102,4 @@ function headersOf(path: string, status: number, own: readonly AnswerHeader[]): 
     ...(status === 503 && isAnsweredByLeader(path) ? (['Headroom-Not-Leading'] as const) : []),
     ...(status < 400 ? own : own.filter((name) => status === 412 && name === 'ETag')),
   ]
-}
-
-/** A standby answers its own health and metrics, and forwards everything else to the leader. */
-export function isAnsweredByLeader(path: string): boolean {
-  return !/\/(?:livez|readyz|metrics)$/.test(path)
 }

@@ -2,12 +2,13 @@ import { STATUS_CODES } from 'node:http'
 import type { FastifyDynamicSwaggerOptions } from '@fastify/swagger'
 import type { FastifySchema } from 'fastify'
 import { PROBLEMS, type ProblemCode } from '../http/errors.ts'
+import { isAnsweredByLeader } from '../http/leader-only.ts'
 import { isFileBody, PROBLEMS_OF, roleOf } from '../http/operation.ts'
 import { markOptionalBodies } from '../http/optional-body.ts'
 import { DOCUMENT_ONLY } from '../http/fields-schema.ts'
 import { ProblemRef } from '../http/problem-schema.ts'
 import { MEDIA_TYPE, OTHER_MEDIA_TYPES } from '../http/service-schema.ts'
-import { declareHeaders, isAnsweredByLeader } from './declared-headers.ts'
+import { declareHeaders } from './declared-headers.ts'
 
 /** The document at /api/v1/openapi.json. It contains shared schemas once, under their own names. */
 export function openApiOptions(version: string): FastifyDynamicSwaggerOptions {

@@ -12,9 +12,10 @@ import type {
 } from 'fastify'
 import type { DryRunQuery } from '../config/impact-schema.ts'
 import type { RequestRecorder } from '../metrics/request-log.ts'
-import { invalidField } from './errors.ts'
+import { invalidField, type ApiProblem } from './errors.ts'
 import { EVENT_SEQ, MIN_EVENT_SEQ, requireReached } from './event-seq.ts'
 import { requireBody, requireNoBody } from './json-body.ts'
+import { afterFailedCommit } from './leader-only.ts'
 import { canonicalId } from './names.ts'
 import { isConditional, isForwarded } from './operation.ts'
 import { mayBeLeftOut } from './optional-body.ts'
@@ -33,11 +34,15 @@ interface EveryRequest {
   readonly audit: (request: FastifyRequest, status: number) => void
   /** Number of the last durable event; null: answers do not carry it. */
   readonly eventSeq: (() => number) | null
+  /** A commit has failed; null: none fails (virtual time). */
+  readonly isFaulty: (() => boolean) | null
 }
 
 /** Must be called before the first route is added. */
 export function handleEveryRequest(app: FastifyInstance, every: EveryRequest): void {
-  const { admit, requireRoute, recorder, answering, audit, eventSeq } = every
+  const { admit, requireRoute, recorder, answering, audit, eventSeq, isFaulty } = every
+  const refused = ({ routeOptions }: FastifyRequest): ApiProblem | null =>
+    isFaulty?.() === true ? afterFailedCommit(routeOptions.url ?? '') : null
   app.addHook('onRequest', (request, reply, done) => {
     recorder?.came(request)
     reply
@@ -47,6 +52,8 @@ export function handleEveryRequest(app: FastifyInstance, every: EveryRequest): v
     try {
       isOwn = admit(request)
       if (isOwn === null) requireRoute(request)
+      const problem = refused(request)
+      if (problem !== null) throw problem
       if (eventSeq !== null) requireReached(request.headers[MIN_EVENT_SEQ], eventSeq())
     } catch (error) {
       done(error as Error)
@@ -61,8 +68,14 @@ export function handleEveryRequest(app: FastifyInstance, every: EveryRequest): v
     )
     if (checks.length > 0) route.preValidation = [...checks, ...[route.preValidation ?? []].flat()]
   })
-  if (recorder !== null || answering !== null || eventSeq !== null) {
+  if (recorder !== null || answering !== null || eventSeq !== null || isFaulty !== null) {
     app.addHook('onSend', (request, reply, payload, done) => {
+      // A read that began before the commit failed. A change was answered once it was durable.
+      const problem = isBodyless(request.method) && request.problem === null ? refused(request) : null
+      if (problem !== null) {
+        done(problem)
+        return
+      }
       if (eventSeq !== null && request.url.startsWith('/api/')) reply.header(EVENT_SEQ, String(eventSeq()))
       recorder?.answering(reply, payload)
       answering?.(request, reply, payload)

@@ -34,8 +34,8 @@ const RETRY_MS = 2_000
 interface EventFeedOptions {
   readonly source: EventSource
   readonly stored: StoreReads
-  /** Returns the body of /summary. */
-  readonly summary: () => object
+  /** Returns the body of /summary; null: it is no longer told. */
+  readonly summary: () => object | null
   readonly timers?: ReaderTimers
 }
 
@@ -47,7 +47,7 @@ interface Audience {
 
 export class EventFeed {
   readonly #stored: StoreReads
-  readonly #summary: () => object
+  readonly #summary: () => object | null
   readonly #timers: ReaderTimers
   readonly #recent = new RecentEvents()
   readonly #audiences = new Map<string, Audience>()
@@ -205,8 +205,10 @@ export class EventFeed {
     this.#cancelSummary = null
     const readers = [...this.#readers].filter((reader) => reader.wantsSummary)
     if (readers.length === 0 || this.#isClosed) return
+    const summary = this.#summary()
+    if (summary === null) return
     this.#cancelSummary = this.#timers.after(SUMMARY_EVERY_MS, () => this.#tellSummary())
-    const bytes = Buffer.from(sseEvent('summary', this.#summary()))
+    const bytes = Buffer.from(sseEvent('summary', summary))
     for (const reader of readers) reader.write(bytes)
   }
 }
