@@ -9,7 +9,7 @@ export const EXIT_FAILED = 1
  * done.
  */
 export const EXIT_USAGE = 2
-/** No controller (`conformance`: no broker) answers at that address. */
+/** No controller (`conformance`: no broker; `operator`: no API server) answers at that address. */
 export const EXIT_NO_CONNECTION = 3
 /** Task, node or group not found. */
 export const EXIT_NOT_FOUND = 4

@@ -1,5 +1,5 @@
 import { errorText } from '../../protocol/error-text.ts'
-import { CommandFailure, EXIT_OK } from '../../services/exit-codes.ts'
+import { CommandFailure, EXIT_NO_CONNECTION, EXIT_OK } from '../../services/exit-codes.ts'
 import { openCluster, ownNamespace, type ClusterOptions } from '../../services/operator/cluster-access.ts'
 import { uninstallStack } from '../../services/operator/uninstall.ts'
 
@@ -31,6 +31,7 @@ export async function uninstall(given: UninstallArguments): Promise<number> {
     throw new CommandFailure(
       `the request to the API server failed: ${errorText(error)}. Run the command again; it continues ` +
         `where it stopped.`,
+      EXIT_NO_CONNECTION,
     )
   } finally {
     api.close()

@@ -17,6 +17,7 @@ export interface Call {
   readonly body: object
   /** Header Authorization; absent: none. */
   readonly token?: string
+  /** For the whole call. */
   readonly timeoutMs: DurationMs
   readonly maxAnswerBytes: number
   readonly signal?: AbortSignal
@@ -40,18 +41,21 @@ export class CallerClient {
       'content-length': Buffer.byteLength(text),
       ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
     }
+    // Of a socket it would begin only once there is a connection.
+    const tooLate = AbortSignal.timeout(timeoutMs)
     const answered = await new Promise<string>((resolve, reject) => {
       const to = { host, port, path, agent: this.#connections(), headers }
-      const how = { method: 'POST', ...to, ...(signal === undefined ? {} : { signal }) }
-      const sent = request(how, (answer) => {
+      const ends = { signal: AbortSignal.any(signal === undefined ? [tooLate] : [tooLate, signal]) }
+      const sent = request({ method: 'POST', ...to, ...ends }, (answer) => {
         textOf(answer, maxAnswerBytes).then((answerText) => {
           if (answer.statusCode === 200) resolve(answerText)
           else reject(new Error(`the operator answered ${answer.statusCode}: ${answerText.slice(0, 200)}`))
         }, reject)
       })
-      sent.setTimeout(timeoutMs, () => sent.destroy(new Error('the operator does not answer')))
       sent.on('error', reject)
       sent.end(text)
+    }).catch((error: unknown) => {
+      throw tooLate.aborted ? new Error('the operator does not answer') : error
     })
     return JSON.parse(answered)
   }

@@ -40,6 +40,8 @@ export interface LeaseLeadershipOptions {
 const LOOKS_PER_LEASE = 30
 /** A leader that cannot renew stops before another one may begin. */
 const RENEW_WITHIN = 2 / 3
+/** A release may meet a renewal that is in progress, or an edit. */
+const RELEASE_TRIES = 3
 /** Counts the terms; `leaseTransitions` is reset when the Lease is made again by hand. */
 const EPOCH = `${DOMAIN}/epoch`
 const LAST_HOLDER = `${DOMAIN}/last-holder`
@@ -62,6 +64,8 @@ export class LeaseLeadership implements Leadership {
   #own: KubeObject | null = null
   #lost = Promise.withResolvers<TermEnd>()
   #won: ((term: Term) => void) | null = null
+  /** The look of this candidate that is in progress. */
+  #looking: Promise<void> = Promise.resolve()
   #cancel: CancelTimer = () => {}
   #watch = createLeaseWatch(0)
 
@@ -82,7 +86,7 @@ export class LeaseLeadership implements Leadership {
     this.#watch = createLeaseWatch(this.#options.leaseMs)
     return new Promise((resolve) => {
       this.#won = resolve
-      void this.#look()
+      this.#looking = this.#look()
     })
   }
 
@@ -93,6 +97,8 @@ export class LeaseLeadership implements Leadership {
   async close(): Promise<void> {
     this.#won = null
     this.#cancel()
+    // It may have taken the Lease.
+    await this.#looking
     await this.#release('closed', CLOSED, null)
   }
 
@@ -106,7 +112,7 @@ export class LeaseLeadership implements Leadership {
       // Another candidate was faster, or the API server is away.
       if (!isCode(error, CONFLICT)) this.#options.onFault?.(error)
     }
-    if (this.#won !== null) this.#after(LOOKS_PER_LEASE, this.#look)
+    if (this.#won !== null) this.#after(LOOKS_PER_LEASE, () => (this.#looking = this.#look()))
   }
 
   async #read(): Promise<KubeObject | null> {
@@ -190,17 +196,24 @@ export class LeaseLeadership implements Leadership {
   }
 
   async #release(how: 'resigned' | 'closed', end: TermEnd, heir: string | null): Promise<void> {
-    const own = this.#own
+    let own = this.#own
     if (this.#epoch === 0 || own === null) return
-    const { holderIdentity: _holder, ...spec } = own['spec'] as Record<string, unknown>
-    const released = annotationsOf(own, { [RELEASED]: how, ...(heir === null ? {} : { [HEIR]: heir }) })
+    const { api, name, onFault } = this.#options
+    const epoch = this.#epoch
     this.#end(end)
-    try {
-      const metadata = { ...own.metadata, annotations: released }
-      await this.#options.api.replace(LEASES, { ...own, metadata, spec })
-    } catch (error) {
-      // The others find it silent after one lease.
-      this.#options.onFault?.(error)
+    for (let tries = 1; own !== null; tries += 1) {
+      const { holderIdentity: _holder, ...spec } = own['spec'] as Record<string, unknown>
+      const released = annotationsOf(own, { [RELEASED]: how, ...(heir === null ? {} : { [HEIR]: heir }) })
+      try {
+        await api.replace(LEASES, { ...own, metadata: { ...own.metadata, annotations: released }, spec })
+        return
+      } catch (error) {
+        // The others find it silent after one lease.
+        if (!isCode(error, CONFLICT) || tries === RELEASE_TRIES) return onFault?.(error)
+        const found = await this.#read().catch(() => null)
+        const facts = factsOf(found)
+        own = facts.holder === name && facts.epoch === epoch ? found : null
+      }
     }
   }
 

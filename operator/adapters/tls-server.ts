@@ -7,7 +7,7 @@ import {
   Http2ServerResponse,
   type ServerHttp2Session,
 } from 'node:http2'
-import type { AddressInfo } from 'node:net'
+import type { AddressInfo, Socket } from 'node:net'
 
 export interface TlsIdentity {
   /** PEM. */
@@ -31,13 +31,22 @@ const KEEP_ALIVE_MS = 120_000
 export abstract class TlsServer {
   readonly #server: Server
   readonly #sessions = new Set<ServerHttp2Session>()
+  readonly #connections = new Set<Socket>()
+  readonly #inProgress = new Set<Promise<unknown>>()
   #isEnding = false
 
   protected constructor(identity: TlsIdentity, { maxConnections, offersHttp2 }: TlsServerLimits) {
     this.#server = offersHttp2 ? this.#withHttp2(identity) : createServer(tlsOf(identity))
     this.#server.on('request', (request, response) => {
       if (this.#isEnding) endsConnection(response)
+      const ended = new Promise((resolve) => response.once('close', resolve))
+      this.#inProgress.add(ended)
+      void ended.then(() => this.#inProgress.delete(ended))
       void this.answer(request, response)
+    })
+    this.#server.on('connection', (connection: Socket) => {
+      this.#connections.add(connection)
+      connection.once('close', () => this.#connections.delete(connection))
     })
     this.#server.maxConnections = maxConnections
     this.#server.requestTimeout = REQUEST_TIMEOUT_MS
@@ -71,6 +80,9 @@ export abstract class TlsServer {
     const closed = new Promise((resolve) => this.#server.close(resolve))
     this.#server.closeIdleConnections()
     for (const session of this.#sessions) session.close()
+    while (this.#inProgress.size > 0) await Promise.all(this.#inProgress)
+    // A caller may have connected without a request.
+    for (const connection of this.#connections) connection.destroySoon()
     await closed
   }
 

@@ -16,6 +16,8 @@ const WAIT = { timeout: 90_000, interval: 50 }
 const IDLE_MS = 3_000
 /** The agent measures once a second. */
 const SAMPLE_MS = 1_000
+/** An agent that is late has measured it too. A planned handover takes less than one sample. */
+const SURELY_MEASURED_MS = 3 * SAMPLE_MS
 const LOOK_EVERY_MS = 20
 /** Longer than the idle period, a sample and a report take: the operator counts it as eligible. */
 const SURELY_IDLE_MS = 3 * IDLE_MS
@@ -119,7 +121,7 @@ describe.skipIf(MISSING !== null || RESTARTS === 0)('Operators that are restarte
       await vi.waitFor(() => expect(others.every((each) => each.isSurelyIdle)).toBe(true), WAIT)
       worker.isBusy = true
       kubelet.setBusy(worker.name, true)
-      await restarted(n % 2 === 0 ? 'SIGKILL' : 'SIGTERM')
+      await Promise.all([restarted(n % 2 === 0 ? 'SIGKILL' : 'SIGTERM'), delay(SURELY_MEASURED_MS)])
       kubelet.setBusy(worker.name, false)
       worker.activeAt = performance.now()
       worker.isBusy = false

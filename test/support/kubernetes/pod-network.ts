@@ -86,7 +86,8 @@ export class PodNetwork {
     const [namespace, address] = [`${this.#bridge}-${number}`, `${this.#range}.1.${number}`]
     ip('netns', 'add', namespace)
     this.#namespaces.set(namespace, number)
-    ip('link', 'add', namespace, 'type', 'veth', 'peer', 'name', 'eth0', 'netns', namespace)
+    const peer = ['peer', 'name', 'eth0', 'address', hardwareAddress(number), 'netns', namespace]
+    ip('link', 'add', namespace, 'type', 'veth', ...peer)
     ip('link', 'set', namespace, 'master', this.#bridge, 'up')
     const inside = (...args: readonly string[]): void => ip('-n', namespace, ...args)
     inside('link', 'set', 'lo', 'up')
@@ -108,6 +109,11 @@ export class PodNetwork {
     for (const namespace of [...this.#namespaces.keys()]) this.removePod(namespace)
     ip('link', 'del', this.#bridge)
   }
+}
+
+/** The next pod with the same address has it too: others may still remember it. */
+function hardwareAddress(number: number): string {
+  return `02:00:00:00:00:${number.toString(16).padStart(2, '0')}`
 }
 
 function ip(...args: readonly string[]): void {

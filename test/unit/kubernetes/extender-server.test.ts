@@ -5,6 +5,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { request } from 'node:https'
+import { connect as tlsConnect } from 'node:tls'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { textOf } from '../../../operator/adapters/answer-bytes.ts'
 import type { CallerServer } from '../../../operator/adapters/caller-server.ts'
@@ -167,4 +168,19 @@ it('A replica that does not lead says so', async () => {
   extender = null
   expect(await call('/filter', '{}')).toEqual({ code: 503, text: 'another operator leads' })
   extender = leading
+})
+
+it('A caller that has connected and asks nothing does not keep the server open', async () => {
+  const closing = await startExtenderServer({
+    ...{ host: '127.0.0.1', port: 0, cert: own.cert, key: own.key, ca: own.authorities },
+    ...{ extender: () => null, forecast: () => null, log: () => {} },
+  })
+  const identity = { ca: own.authorities, cert: scheduler.cert, key: scheduler.key }
+  const waiting = ['h2', 'http/1.1'].map((protocol) =>
+    tlsConnect({ host: 'localhost', port: closing.port, ALPNProtocols: [protocol], ...identity }),
+  )
+  const ends = waiting.map((caller) => once(caller, 'close'))
+  await Promise.all(waiting.map((caller) => once(caller, 'secureConnect')))
+  await closing.close()
+  await Promise.all(ends)
 })

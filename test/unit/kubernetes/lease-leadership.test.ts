@@ -1,11 +1,12 @@
 /** Leadership by a Lease satisfies the contract of every leadership, in virtual time. */
-import { expect, it } from 'vitest'
+import { expect, it, vi } from 'vitest'
 import { LeaseLeadership } from '../../../operator/adapters/lease-leadership.ts'
 import { KubeError, LEASES } from '../../../operator/ports/kube-api.ts'
 import { VirtualClock } from '../../../simulator/kernel/virtual-clock.ts'
 import { freezableClock } from '../../support/kubernetes/freezable-clock.ts'
 import { memoryApi } from '../../support/kubernetes/memory-world.ts'
 import { leadershipContract } from '../../support/leadership-contract.ts'
+import { WAIT } from '../../support/wait.ts'
 
 const LEASE_MS = 15_000
 const STEPS = 20
@@ -70,4 +71,35 @@ it('A leader continues after an edit of the Lease, and ends its term when the Le
   await api.delete(LEASES, lease)
   await pass(LEASE_MS)
   expect(await leadership.lost).toMatchObject({ reason: 'replaced' })
+})
+
+it('A leader that ends while its Lease is changed releases it all the same', async () => {
+  const { api, candidate, pass } = aWorld()
+  const [first, second] = [candidate('a').leadership, candidate('b').leadership]
+  await first.campaign()
+  const next = second.campaign()
+  await pass(LEASE_MS / 10)
+  await api.patch(LEASES, lease, { type: 'merge', body: { metadata: { labels: { note: 'x' } } } })
+  await first.close()
+  await pass(LEASE_MS / 10)
+  expect(await next).toMatchObject({ epoch: 2, reason: 'disconnected', before: 'a' })
+})
+
+it('A candidate that ends while it takes the Lease leaves it to others', async () => {
+  const { api, clock } = aWorld()
+  let closed = Promise.resolve()
+  let hasClosed = false
+  const leadership = new LeaseLeadership({ api, clock, name: 'a', lease, leaseMs: LEASE_MS })
+  const create = api.create.bind(api)
+  api.create = (...args) => {
+    closed = leadership.close()
+    hasClosed = true
+    return create(...args)
+  }
+  void leadership.campaign()
+  await vi.waitFor(() => expect(hasClosed).toBe(true), WAIT)
+  await closed
+  const { spec, metadata } = await api.get(LEASES, lease)
+  expect(spec).not.toHaveProperty('holderIdentity')
+  expect(metadata.annotations).toMatchObject({ 'headroom.dev/released': 'closed' })
 })
