@@ -1,12 +1,14 @@
 /**
  * Two controllers on one PostgreSQL store under load, while the one that leads is killed, stopped for longer
- * than its lease, or cut off: the other one takes over, and nothing acknowledged is lost.
+ * than its lease, or cut off: the other one takes over, and nothing acknowledged is lost. The fence refuses a
+ * commit that the stopped leader had sent and that PostgreSQL receives after the takeover.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { figure } from '../durability/controller-on.ts'
 import { whyNoPostgres } from '../support/postgres-server.ts'
 import { BOTH } from '../support/tcp-proxy.ts'
-import { Pair, type Running } from './pair.ts'
+import { stopAtCommit } from './late-commit.ts'
+import { Pair, type LeaseRow, type Running } from './pair.ts'
 import { quantile, spread } from './spread.ts'
 
 const LOSSES = figure('HA_LEADER_LOSSES', 2)
@@ -27,7 +29,7 @@ describe.skipIf(whyNoPostgres() !== null)('the loss of the leader', { timeout: T
   /** @param lose makes the leader stop leading; resolves with what is to be done once another one leads */
   async function lost(
     what: string,
-    lose: (leader: Running, i: number) => Promise<() => void>,
+    lose: (leader: Running, i: number) => Promise<(now: LeaseRow) => Promise<void> | void>,
   ): Promise<void> {
     const { load } = pair
     const times: number[] = []
@@ -42,7 +44,7 @@ describe.skipIf(whyNoPostgres() !== null)('the loss of the leader', { timeout: T
       const now = await pair.lease()
       expect(now.epoch).toBeGreaterThan(was.epoch)
       expect(now.name).not.toBe(was.name)
-      goOn()
+      await goOn(now)
     }
     await load.check()
     times.sort((a, b) => a - b)
@@ -61,18 +63,27 @@ describe.skipIf(whyNoPostgres() !== null)('the loss of the leader', { timeout: T
     })
   })
 
-  it('loses nothing when it is stopped, half of the times in a commit, and continues', async () => {
-    await lost('stopped (SIGSTOP) and continued', async ({ controller, toDatabase }, i) => {
-      const { member } = controller
+  it('loses nothing when it is stopped, in a commit or elsewhere, and continues', async () => {
+    await lost('stopped (SIGSTOP) and continued', async (leader, i) => {
+      const { member } = leader.controller
       const { starts } = member
       const stop = () => member.signal('SIGSTOP')
-      if (i % 2 === 0) stop()
-      // PostgreSQL receives the commit, and the leader no answer.
-      else expect(await toDatabase.onSent('commit', COMMIT_WITHIN_MS, stop)).toBe(true)
-      return () => {
+      const goOn = () => {
         member.signal('SIGCONT')
         expect(member.starts).toBe(starts)
       }
+      if (i % 3 === 0) {
+        const expectRefused = await stopAtCommit(leader, pair, `late-commit-${i}`)
+        return async (now) => {
+          leader.toDatabase.heal()
+          goOn()
+          await expectRefused(now)
+        }
+      }
+      // PostgreSQL receives the commit, and the leader no answer.
+      if (i % 3 === 1) expect(await leader.toDatabase.onSent('commit', COMMIT_WITHIN_MS, stop)).toBe(true)
+      else stop()
+      return goOn
     })
     // The continued controller has ended its term and is a standby again.
     await pair.standbyIsThere()

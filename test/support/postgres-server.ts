@@ -137,6 +137,11 @@ export class PostgresServer {
     return Number(readFileSync(join(this.folder, 'data/postmaster.pid'), 'utf8').split('\n')[0])
   }
 
+  /** The end of its log. */
+  get output(): string {
+    return this.#output
+  }
+
   async query<T extends object>(text: string, values: readonly unknown[] = []): Promise<readonly T[]> {
     const client = new pg.Client({ connectionString: this.url })
     client.on('error', () => {})
