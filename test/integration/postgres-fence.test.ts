@@ -43,8 +43,8 @@ describe.skipIf(whyNoPostgres() !== null)('the fence of a PostgreSQL store', () 
     rmSync(dataDir, { recursive: true })
   })
 
-  async function session(): Promise<pg.Client> {
-    const client = new pg.Client({ connectionString: server.url, application_name: 'headroom writer' })
+  async function session(name = 'headroom writer'): Promise<pg.Client> {
+    const client = new pg.Client({ connectionString: server.url, application_name: name })
     client.on('error', () => {})
     await client.connect()
     clients.push(client)
@@ -218,6 +218,17 @@ describe.skipIf(whyNoPostgres() !== null)('the fence of a PostgreSQL store', () 
   it('A leader that gave a sign of life would be deposed without the check', async () => {
     expect(await keepsSessionAfter(BEATEN, 'true')).toBe(false)
   })
+
+  it.each(['depose', 'claim'] as const)(
+    '%s ends a session to which a pooler has added a host',
+    async (how) => {
+      const [a, b] = [await session('headroom writer - 10.0.0.1:5432'), await session()]
+      await a.query("select headroom.claim('a')")
+      const sign = how === 'depose' ? 'headroom.sign_of_life()' : "'b'"
+      await b.query(`select headroom.${how}(${sign})`)
+      await expect(a.query('select 1')).rejects.toThrow()
+    },
+  )
 
   /** Takes the fence while its holder has changed a file and not committed. */
   async function claimsDuringChange(claim = CLAIM): Promise<'after it' | 'before it'> {

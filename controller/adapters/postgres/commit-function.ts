@@ -19,7 +19,7 @@ begin
   perform pg_terminate_backend(activity.pid)
     from leader, pg_stat_activity activity
     where activity.pid = any(leader.sessions) and activity.pid <> pg_backend_pid()
-      and activity.datname = current_database() and activity.application_name = 'headroom writer';
+      and activity.datname = current_database() and activity.application_name like 'headroom writer%';
   -- Changes of files by the previous holder end first.
   perform 1 from leader where id = 1 for update;
   update leader set holder = p_holder, sessions = array[pg_backend_pid()], since = clock_timestamp(),

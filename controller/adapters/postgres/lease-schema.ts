@@ -73,7 +73,7 @@ begin
     from leader, pg_stat_activity activity
     where ${condition}
       and activity.pid = any(leader.sessions) and activity.pid <> pg_backend_pid()
-      and activity.datname = current_database() and activity.application_name = 'headroom writer';
+      and activity.datname = current_database() and activity.application_name like 'headroom writer%';
 end
 $$;`
 }
