@@ -2,7 +2,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { TLSSocket } from 'node:tls'
 import { AnswerTooLarge, textOf } from './answer-bytes.ts'
-import { connectionOf, endsConnection, type TlsIdentity, TlsServer } from './tls-server.ts'
+import { answerJson, connectionOf, endsConnection, type TlsIdentity, TlsServer } from './tls-server.ts'
 
 export type ServerIdentity = Required<TlsIdentity>
 
@@ -71,10 +71,7 @@ export class CallerServer extends TlsServer {
       const answer = await route(JSON.parse(await textOf(request, maxRequestBytes)), token)
       // A new connection may reach the one that leads.
       if (answer === null) return refuse(response, 503, 'another operator leads')
-      const body = Buffer.from(JSON.stringify(answer))
-      // The scheduler keeps a connection only if it sees the end of the answer with its last byte.
-      const headers = { 'content-type': 'application/json', 'content-length': body.length }
-      response.writeHead(200, headers).end(body)
+      answerJson(response, answer)
     } catch (error) {
       const code = codeOf(error)
       const kind = error instanceof Error ? error.name : 'unknown error'

@@ -111,6 +111,20 @@ export function endsConnection(response: ServerResponse): void {
   else response.setHeader('connection', 'close')
 }
 
+/**
+ * The end of the stream comes with the last byte. The client in Go would otherwise reset each stream once it
+ * has read the answer, and after 1,000 resets the connection is ended, with all requests on it.
+ */
+export function answerJson(response: ServerResponse, value: unknown): void {
+  const body = Buffer.from(JSON.stringify(value))
+  const headers = { 'content-type': 'application/json', 'content-length': body.length }
+  const answer: unknown = response
+  if (!(answer instanceof Http2ServerResponse)) return void response.writeHead(200, headers).end(body)
+  if (answer.stream.destroyed) return
+  answer.stream.respond({ ':status': 200, ...headers })
+  answer.stream.end(body)
+}
+
 function tlsOf({ cert, key, ca }: TlsIdentity) {
   const callers = ca === undefined ? {} : { ca, requestCert: true, rejectUnauthorized: true }
   return { cert, key, minVersion: 'TLSv1.2', ...callers } as const

@@ -5,6 +5,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { request } from 'node:https'
+import { Duplex } from 'node:stream'
 import { connect as tlsConnect } from 'node:tls'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { textOf } from '../../../operator/adapters/answer-bytes.ts'
@@ -24,6 +25,9 @@ const scheduler = renewedClient(null, 'headroom-scheduler', own, Date.now())
 const other = renewedClient(null, 'another-client', own, Date.now())
 const stranger = renewedCertificates(null, 'stranger', ['localhost'], Date.now())
 
+/** Of HTTP/2. */
+const DATA = 0
+const END_STREAM = 1
 const asked: unknown[] = []
 const leading: Extender = {
   filter: (uid, names) => {
@@ -103,6 +107,34 @@ it('A caller with HTTP/2 sends all requests over one connection, until another o
     extender = leading
   }
 })
+
+it('The end of a stream comes with the last byte of its answer', async () => {
+  const identity = { ca: own.authorities, cert: scheduler.cert, key: scheduler.key }
+  const socket = tlsConnect({ host: 'localhost', port: server.port, ALPNProtocols: ['h2'], ...identity })
+  await once(socket, 'secureConnect')
+  const received: Buffer[] = []
+  const seen = new Duplex({ read: () => {}, write: (chunk, _, done) => void socket.write(chunk, done) })
+  socket.on('data', (chunk: Buffer) => {
+    received.push(chunk)
+    seen.push(chunk)
+  })
+  const session = connect(`https://localhost:${server.port}`, { createConnection: () => seen })
+  const stream = session.request({ ':method': 'POST', ':path': '/bind' })
+  stream.end(JSON.stringify({ PodUID: 'good', Node: 'a' }))
+  const text = await textOf(stream, 1_000)
+  const ofAnswer = framesOf(Buffer.concat(received)).filter(({ type }) => type === DATA)
+  expect(ofAnswer).toEqual([{ type: DATA, length: text.length, flags: END_STREAM }])
+  session.destroy()
+  socket.destroy()
+})
+
+/** RFC 9113, section 4.1. */
+function framesOf(bytes: Buffer): readonly { type: number; length: number; flags: number }[] {
+  const frames = []
+  for (let at = 0; at + 9 <= bytes.length; at += 9 + bytes.readUIntBE(at, 3))
+    frames.push({ type: bytes[at + 3]!, length: bytes.readUIntBE(at, 3), flags: bytes[at + 4]! })
+  return frames
+}
 
 it('Only the scheduler may ask', async () => {
   expect((await call('/filter', '{}', other)).code).toBe(403)
