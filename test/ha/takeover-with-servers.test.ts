@@ -28,6 +28,8 @@ const TIMEOUT_MS = 300_000 + STOPS * 60_000
 /** Tasks that are submitted before the leader is stopped, while it is, and after it continues. */
 const TASKS_EACH = 5
 const LEASE_MS = 2_000
+/** Four clients: about 100 submissions a second. */
+const LOAD_PAUSE_MS = 35
 
 interface Running {
   readonly root: string
@@ -238,7 +240,11 @@ describe.skipIf(why !== null)('two controllers with a GPU server', { timeout: TI
     await until('it runs', async () => (await taskAt((await leader()).leads.root, long)).state === 'running')
     const load = new Load(
       running.map(({ root }) => root),
-      { headers: { authorization: `Bearer ${cluster.token ?? ''}` }, task: () => ({ vram_mib: 8_000 }) },
+      {
+        headers: { authorization: `Bearer ${cluster.token ?? ''}` },
+        task: () => ({ vram_mib: 8_000 }),
+        pauseMs: LOAD_PAUSE_MS,
+      },
     )
     load.begin()
     const firstStartMs: number[] = []
