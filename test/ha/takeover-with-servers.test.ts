@@ -269,7 +269,7 @@ describe.skipIf(why !== null)('two controllers with a GPU server', { timeout: TI
     const expectedOf = (id: string) => (id === long ? 'running' : 'completed')
     await until('all tasks have ended', async () => {
       const { root } = (await leader()).leads
-      // One after the other: an address may have only so many connections.
+      // One after the other: an address may have 256 connections.
       for (const id of submitted) if ((await taskAt(root, id)).state !== expectedOf(id)) return false
       return true
     })
