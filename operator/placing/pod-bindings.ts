@@ -238,8 +238,9 @@ export class PodBindings implements Bindings {
         return this.#await(way, withinMs, since)
       // It has not looked at the pod again.
       if (said !== null && !this.#isRefusal(way.claim.podUid, said)) return this.#endUnfit(way, said)
-      const error = `not bound within ${withinMs / 1000} s: ${said ?? 'the scheduler gave no reason'}`
-      this.#end(way, { error, refused: CONSTRAINTS })
+      // It may be away: nothing is known about the node.
+      const error = `the scheduler has not tried the pod within ${withinMs / 1000} s`
+      this.#end(way, { error, refused: PASSING('not_tried') })
     })
   }
 

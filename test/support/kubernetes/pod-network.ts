@@ -10,6 +10,8 @@ import { afterEachFile } from '../endings.ts'
 const FIRST_RANGE = 64
 const RANGES = 180
 const MAX_PODS = 250
+/** The last number of its address; those of pods follow. */
+const GATEWAY = 1
 
 const open = new Set<PodNetwork>()
 afterEachFile(() => {
@@ -44,7 +46,8 @@ export class PodNetwork {
   private constructor(range: number) {
     this.#range = `10.${range}`
     this.#bridge = `hr${range}`
-    ip('link', 'add', this.#bridge, 'type', 'bridge')
+    // Else it has the lowest address of its pods, which changes with them.
+    ip('link', 'add', this.#bridge, 'address', hardwareAddress(GATEWAY), 'type', 'bridge')
     open.add(this)
     ip('addr', 'add', `${this.gateway}/24`, 'dev', this.#bridge)
     ip('link', 'set', this.#bridge, 'up')
@@ -76,12 +79,14 @@ export class PodNetwork {
 
   /** The address of this machine for its pods. */
   get gateway(): string {
-    return `${this.#range}.1.1`
+    return `${this.#range}.1.${GATEWAY}`
   }
 
   addPod(): PodAddress {
     const taken = new Set(this.#namespaces.values())
-    const number = Array.from({ length: MAX_PODS }, (_, index) => index + 2).find((each) => !taken.has(each))
+    const number = Array.from({ length: MAX_PODS }, (_, index) => GATEWAY + 1 + index).find(
+      (each) => !taken.has(each),
+    )
     if (number === undefined) throw new Error(`more than ${MAX_PODS} pods`)
     const [namespace, address] = [`${this.#bridge}-${number}`, `${this.#range}.1.${number}`]
     ip('netns', 'add', namespace)
