@@ -45,7 +45,10 @@ describe.skipIf(MISSING !== null)('A release of the chart', () => {
   afterAll(() => cluster?.stop())
   beforeEach(({ onTestFailed }) =>
     onTestFailed(() => {
-      process.stderr.write(cluster.stack.outputOf('headroom-').slice(-OUTPUT_SHOWN))
+      const pods = users().map(({ metadata, spec, status }) => [metadata.name, spec.nodeName, status])
+      const told = { ends: cluster.stack.ends, pods }
+      const output = cluster.stack.outputOf('headroom-').slice(-OUTPUT_SHOWN)
+      process.stderr.write(`${JSON.stringify(told, null, 2)}\n${output}`)
     }),
   )
 
