@@ -4,10 +4,13 @@ import { createServer } from 'node:net'
 const FROM = 10_000
 const COUNT = 10_000
 
-/** Returns a port that is currently free. */
+let last = Math.floor(Math.random() * COUNT)
+
+/** Returns a port that is currently free. This process gets it once: what uses it may start later. */
 export async function freePort(): Promise<number> {
   for (;;) {
-    const port = FROM + Math.floor(Math.random() * COUNT)
+    last = (last + 1) % COUNT
+    const port = FROM + last
     if (await isFree(port)) return port
   }
 }

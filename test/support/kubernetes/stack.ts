@@ -105,6 +105,7 @@ export class Stack {
       await stack.#start(options)
       return stack
     } catch (error) {
+      process.stderr.write(stack.output)
       await stack.stop()
       throw error
     }
