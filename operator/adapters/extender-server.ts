@@ -2,7 +2,7 @@
  * The extender of the scheduler of Kubernetes, and forecasts for admission; each caller has its own routes.
  * The names of fields of the extender are those of k8s.io/kube-scheduler/extender/v1.
  */
-import type { FilterAnswer } from '../placing/filter-answer.ts'
+import type { FilterAnswer } from '../placing/pod-bindings.ts'
 import { type AskedPolicy, askedPolicyOf } from '../contract/policy-twin-lines.ts'
 import { CallerServer, type CallerServerOptions, Malformed, type Route } from './caller-server.ts'
 

@@ -146,8 +146,6 @@ export interface Pod {
   readonly status?: {
     readonly phase?: string
     readonly conditions?: readonly PodCondition[]
-    /** The node that the scheduler tries first. */
-    readonly nominatedNodeName?: string
     readonly containerStatuses?: readonly ContainerStatus[]
     readonly initContainerStatuses?: readonly ContainerStatus[]
   }

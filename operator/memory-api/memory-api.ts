@@ -277,7 +277,6 @@ export class MemoryApi implements KubeApi {
       ...pod,
       metadata: { ...pod.metadata, annotations: { ...pod.metadata.annotations, ...annotations } },
       spec: { ...spec, nodeName: target },
-      ...(isRecord(pod['status']) ? { status: { ...pod['status'], nominatedNodeName: undefined } } : {}),
     }
     this.#commit(store, keyOf(store, key), 'MODIFIED', pod, bound, {})
     return { metadata: {}, status: 'Success' }

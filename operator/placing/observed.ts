@@ -3,8 +3,7 @@
  * is removed, no pod is bound, and no agent gets an order. Pods count as always at work.
  */
 import type { Pod } from '../contract/kubernetes.ts'
-import { type FilterAnswer, refusal } from './filter-answer.ts'
-import type { Bindings } from './pod-bindings.ts'
+import { type Bindings, type FilterAnswer, refusal } from './pod-bindings.ts'
 import type { Admission } from './pod-conditions.ts'
 import { type PodStage, stageOf } from './pod-task.ts'
 

@@ -1,7 +1,6 @@
 /**
  * Pods on their way to the node that the controller has chosen:
- * 1. The node is nominated, and the gate is removed. From now on the scheduler of Kubernetes asks where the
- *    pod may run.
+ * 1. The gate is removed. From now on the scheduler of Kubernetes asks where the pod may run.
  * 2. `filter` offers the chosen node alone. If the scheduler does not propose that node, the pod does not fit
  *    there for other reasons than VRAM, and the controller chooses again.
  * 3. `bind` writes the claim, then the binding. A binding names a version of the pod from before its claim
@@ -9,19 +8,18 @@
  *    paused in between binds nothing. The pods without a gate that are on their way to the same node get
  *    their claims in the same write, because each of them needs one soon.
  */
-import type { Clock } from '../../controller/ports/clock.ts'
+import type { CancelTimer, Clock } from '../../controller/ports/clock.ts'
 import type { StartRefused } from '../../protocol/message-fields.ts'
 import type { DurationMs, Instant } from '../../protocol/units.ts'
 import type { Pod } from '../contract/kubernetes.ts'
 import { PLACING_ANNOTATION, SCHEDULING_GATE } from '../contract/names.ts'
 import type { Claim } from '../contract/policies.ts'
 import { CONFLICT, INVALID, type KubeApi, KubeError, NOT_FOUND, PODS } from '../ports/kube-api.ts'
-import { bindingOf, isBoundTo, keyOf, type PodKey, whyUnschedulable, withoutGate } from './binding.ts'
+import { type Bindable, bindingOf, isBoundTo, keyOf, type PodKey } from './binding.ts'
 import { type NodeLimits, withClaim, withoutClaim } from './claims.ts'
-import { type FilterAnswer, refusal } from './filter-answer.ts'
 import type { NodeBook } from './node-book.ts'
-import { type Admission, reservedAdmission, waitingAdmission } from './pod-conditions.ts'
-import type { Bound, Way } from './way.ts'
+
+export type Bound = { readonly error: null } | { readonly error: string; readonly refused: StartRefused }
 
 export interface PodBindingsOptions {
   readonly api: KubeApi
@@ -34,10 +32,30 @@ export interface PodBindingsOptions {
   readonly leads: () => boolean
   /** Why a pod waits that has no node yet. */
   readonly whyWaiting: (uid: string) => string
-  /** Writes the condition of a pod, and with it the node that the scheduler tries first. */
-  readonly announce: (pod: Pod, admission: Admission) => Promise<void>
   readonly onFault: (error: unknown) => void
   readonly bindWithinMs?: DurationMs
+}
+
+export interface FilterAnswer {
+  readonly nodeNames: readonly string[]
+  /** Why not, for each other node. */
+  readonly failed: Readonly<Record<string, string>>
+}
+
+interface Way extends Bindable {
+  readonly done: (bound: Bound) => void
+  /** The scheduler's message about the pod from earlier tries. */
+  said: string | null
+  cancel: CancelTimer
+  /** Null: the scheduler has not asked for the binding yet. */
+  binding: Promise<Bound> | null
+  /** As the API server answered when the gate was removed. */
+  ungated: Pod | null
+  /**
+   * The claim that was written with that of another pod. Resolves with the pod from before that; null: the
+   * claim is not stored.
+   */
+  ahead: Promise<Pod | null> | null
 }
 
 const BIND_WITHIN_MS = 30_000
@@ -84,9 +102,8 @@ export class PodBindings implements Bindings {
   /** `done` is called once, later. */
   begin(claim: Claim, nodeName: string, done: (bound: Bound) => void): void {
     const said = this.#schedulerSaid(claim.podUid)
-    const none = { binding: null, ungating: null, ungated: null, ahead: null }
-    const nominatedBefore = this.#options.pod(claim.podUid)?.status?.nominatedNodeName ?? ''
-    const way: Way = { claim, nodeName, done, nominatedBefore, said, cancel: () => {}, ...none }
+    const none = { binding: null, ungated: null, ahead: null }
+    const way: Way = { claim, nodeName, done, said, cancel: () => {}, ...none }
     this.#ways.set(claim.podUid, way)
     // The scheduler looks at the pod again only after a change, and nothing would use the VRAM until then.
     if (said !== null && said === this.#unfit.get(claim.podUid)) return this.#endUnfit(way, said)
@@ -142,10 +159,8 @@ export class PodBindings implements Bindings {
     const { nodeName } = way
     // The scheduler reads no reasons when a node is left.
     if (candidates.includes(nodeName)) return { nodeNames: [nodeName], failed: {} }
-    // It tries a node that was nominated before alone, and asks about the others next.
-    const isTriedAlone = candidates.length === 1 && candidates[0] === way.nominatedBefore
     const error = `the scheduler does not propose ${nodeName}`
-    if (way.binding === null && !isTriedAlone) this.#end(way, { error, refused: CONSTRAINTS })
+    if (way.binding === null) this.#end(way, { error, refused: CONSTRAINTS })
     const why = `VRAM is reserved on ${nodeName}, which is not among the candidates`
     return this.#refused(podUid, candidates, why)
   }
@@ -198,14 +213,13 @@ export class PodBindings implements Bindings {
       const way = this.#gated.shift()
       if (way === undefined) return
       this.#ungating += 1
-      way.ungating = this.#ungate(way)
+      void this.#ungate(way)
         .catch((error: unknown) => {
           this.#options.onFault(error)
           this.#end(way, { error: messageOf(error), refused: PASSING('api_server') })
         })
         .finally(() => {
           this.#ungating -= 1
-          way.ungating = null
           this.#ungateNext()
         })
     }
@@ -213,16 +227,23 @@ export class PodBindings implements Bindings {
 
   async #ungate(way: Way): Promise<void> {
     if (this.#ways.get(way.claim.podUid) !== way) return
-    const { pod: podOf, api, announce, bindWithinMs = BIND_WITHIN_MS } = this.#options
-    const seen = podOf(way.claim.podUid)
-    if (seen !== undefined) await announce(seen, reservedAdmission(way.nodeName))
-    if (this.#ways.get(way.claim.podUid) !== way) return
+    const { pod: podOf, api, bindWithinMs = BIND_WITHIN_MS } = this.#options
     const pod = podOf(way.claim.podUid)
     if (pod === undefined) return this.#end(way, { error: 'the pod is gone', refused: PASSING('pod_gone') })
     const gates = pod.spec.schedulingGates ?? []
     const place = gates.findIndex(({ name }) => name === SCHEDULING_GATE)
     if (place === -1) way.ungated = await this.#touch(way.claim.podUid, keyOf(way.claim))
-    else way.ungated = (await api.patch(PODS, keyOf(way.claim), withoutGate(pod, place))) as unknown as Pod
+    else {
+      const path = `/spec/schedulingGates/${place}`
+      way.ungated = (await api.patch(PODS, keyOf(way.claim), {
+        type: 'json',
+        body: [
+          { op: 'test', path: '/metadata/uid', value: way.claim.podUid },
+          { op: 'test', path: `${path}/name`, value: SCHEDULING_GATE },
+          { op: 'remove', path },
+        ],
+      })) as unknown as Pod
+    }
     if (this.#ways.get(way.claim.podUid) !== way || way.binding !== null) return
     const withinMs = place === -1 ? Math.min(bindWithinMs, BIND_AGAIN_WITHIN_MS) : bindWithinMs
     this.#await(way, withinMs, this.#options.clock.now())
@@ -248,8 +269,6 @@ export class PodBindings implements Bindings {
     const { api, book, leads } = this.#options
     const { claim, nodeName } = way
     const own = book(nodeName)
-    // Pods of the node that the scheduler knows in a moment get their claims in the same write.
-    if (way.ahead === null) await this.#ungatedOn(nodeName)
     let pod = await way.ahead
     if (pod === null) {
       pod = this.#ungated(way) ?? (await this.#touch(claim.podUid, keyOf(claim)))
@@ -278,11 +297,6 @@ export class PodBindings implements Bindings {
       if (!claims.some(({ podUid }) => podUid === claim.podUid))
         return { error: 'its claim was released', refused: PASSING('claim_lost') }
     }
-  }
-
-  async #ungatedOn(nodeName: string): Promise<void> {
-    const here = [...this.#ways.values()].filter((way) => way.nodeName === nodeName)
-    await Promise.all(here.flatMap(({ ungating }) => ungating ?? []))
   }
 
   /** Resolves with null once the claim is stored, or with the reason why it is not. */
@@ -351,24 +365,10 @@ export class PodBindings implements Bindings {
     if (this.#ways.get(way.claim.podUid) !== way) return
     way.cancel()
     this.#ways.delete(way.claim.podUid)
-    const isUnfit = bound.error !== null && bound.refused.cause === 'task'
-    const isClaimed = way.ahead !== null && way.binding === null
-    if (!isUnfit && !isClaimed) return this.#tell(way, bound)
-    const ended = [
-      ...(isClaimed ? [this.#giveUpAhead(way)] : []),
-      ...(isUnfit ? [this.#denominate(way, bound.error)] : []),
-    ]
-    void Promise.allSettled(ended).then((settled) => {
-      for (const each of settled) if (each.status === 'rejected') this.#options.onFault(each.reason)
-      this.#tell(way, bound)
-    })
-  }
-
-  /** Until then the scheduler keeps CPU and memory of the node for the pod, though it does not fit there. */
-  async #denominate({ claim: { podUid } }: Way, why: string): Promise<void> {
-    const pod = this.#options.pod(podUid)
-    if (pod !== undefined)
-      await this.#options.announce(pod, waitingAdmission(`Waiting for a node: ${why.replace(/\.?$/, '.')}`))
+    if (way.ahead === null || way.binding !== null) return this.#tell(way, bound)
+    void this.#giveUpAhead(way)
+      .catch(this.#options.onFault)
+      .finally(() => this.#tell(way, bound))
   }
 
   #tell({ done }: Way, bound: Bound): void {
@@ -378,10 +378,16 @@ export class PodBindings implements Bindings {
     else this.#options.clock.at(this.#options.clock.now() + PAUSE_MS, () => done(bound))
   }
 
+  /** Why the scheduler of Kubernetes last found no node; null: it has not tried. */
   #schedulerSaid(podUid: string): string | null {
-    const pod = this.#options.pod(podUid)
-    return pod === undefined ? null : whyUnschedulable(pod)
+    const { conditions = [] } = this.#options.pod(podUid)?.status ?? {}
+    const said = conditions.find(({ type }) => type === 'PodScheduled')
+    return said?.status === 'False' && said.reason === 'Unschedulable' ? (said.message ?? '') : null
   }
+}
+
+export function refusal(names: readonly string[], why: string): FilterAnswer {
+  return { nodeNames: [], failed: Object.fromEntries(names.map((name) => [name, why])) }
 }
 
 function messageOf(error: unknown): string {

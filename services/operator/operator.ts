@@ -163,27 +163,17 @@ export class Operator {
   #report(placement: Placement): Reports {
     const { api, onNote } = this.#options
     this.#reports = new Reports({
-      ...{ api, objects: this.#objects, placement, onNote },
+      ...{ api, objects: this.#objects, placement, onNote, name: this.#options.name },
     })
     this.#reports.start()
     return this.#reports
   }
 
   async #begin(onContradiction: (how: 'contradiction') => void): Promise<Placement | null> {
-    const { api, name, helmPercent, probeSeconds, observes = false, onNote } = this.#options
-    const { bindWithinMs, record } = this.#options
+    const { api, helmPercent, probeSeconds, observes = false, onNote, bindWithinMs, record } = this.#options
     try {
       const placement = await Placement.start({
-        ...{
-          api,
-          name,
-          helmPercent,
-          probeSeconds,
-          observes,
-          onNote,
-          objects: this.#objects,
-          agents: this.#agents,
-        },
+        ...{ api, helmPercent, probeSeconds, observes, onNote, objects: this.#objects, agents: this.#agents },
         leads: () => this.#leadership.epoch !== 0,
         onContradiction: (why) => {
           onNote(`begins again: ${why}`)

@@ -8,15 +8,12 @@ import { PodBindings } from '../../operator/placing/pod-bindings.ts'
 import type { KubeApi } from '../../operator/ports/kube-api.ts'
 import { errorText } from '../../protocol/error-text.ts'
 import type { DurationMs, Percent } from '../../protocol/units.ts'
-import type { Announcements } from './announcements.ts'
 import type { ClusterObjects } from './cluster-objects.ts'
 
 export interface PlacementOptions {
   readonly api: KubeApi
   readonly objects: ClusterObjects
   readonly agents: AgentLinks
-  /** Name of this replica. */
-  readonly name: string
   readonly helmPercent: Percent
   /** Decides, and does nothing. */
   readonly observes: boolean
@@ -38,7 +35,6 @@ export interface TermRecording {
 }
 
 interface Term {
-  readonly announcements: Announcements
   readonly settings: { limitsOf(nodeName: string): NodeLimits }
   book(nodeName: string): NodeBook
   whyWaiting(uid: string): string
@@ -56,6 +52,5 @@ export function podBindings(options: PlacementOptions, clock: Clock, term: Term)
     book: (nodeName) => term.book(nodeName),
     limits: (nodeName) => term.settings.limitsOf(nodeName),
     whyWaiting: (uid) => term.whyWaiting(uid),
-    announce: async (pod, admission) => void (await term.announcements.write(pod, admission)),
   })
 }

@@ -28,7 +28,6 @@ import type { DurationMs, Mib } from '../../protocol/units.ts'
 import { deferredBus } from '../../simulator/network/deferred-bus.ts'
 import { UNHINDERED } from '../../simulator/network/passage.ts'
 import { SimBus } from '../../simulator/network/sim-bus.ts'
-import { Announcements } from './announcements.ts'
 import { type ClaimRepairParts, dropStaleClaims, restoreClaims } from './claim-repair.ts'
 import { inParallel } from '../in-parallel.ts'
 import { NodeSettings } from './node-settings.ts'
@@ -59,7 +58,6 @@ export class Placement {
   readonly #books = new Map<string, NodeBook>()
   readonly #hosts = new Map<string, Host>()
   readonly #queue: PodQueue
-  readonly announcements: Announcements
   readonly bindings: Bindings
   readonly settings: NodeSettings
   readonly controller: Controller
@@ -75,7 +73,6 @@ export class Placement {
     const links = { passage: () => UNHINDERED, isCut: () => false }
     this.#bus = new SimBus({ clock: this.#clock, mode: 'wire', links })
     this.settings = new NodeSettings(objects, helmPercent, probeSeconds)
-    this.announcements = new Announcements({ ...options, now: () => this.#clock.now() })
     this.bindings = options.observes ? new ObservedBindings() : podBindings(options, this.#clock, this)
     const nodes = [...this.#declared()].map(([name, gpus]) => {
       const agent = this.#link(name)
@@ -162,6 +159,8 @@ export class Placement {
   agentAnswer(nodeName: string): AgentAnswer | null {
     return this.#hosts.get(nodeName)?.device.answer() ?? null
   }
+
+  // ---- changes ----
 
   podChanged(pod: Pod, isDeleted: boolean): void {
     if (this.#isStopped) return

@@ -1,21 +1,20 @@
 /** Reports of the leading operator for people: conditions of pods, status of nodes and policies. */
 import type { Pod } from '../../operator/contract/kubernetes.ts'
 import { faultText } from '../../operator/contract/field-fault.ts'
-import { CLASS_LABEL } from '../../operator/contract/names.ts'
+import { ADMITTED_CONDITION, CLASS_LABEL } from '../../operator/contract/names.ts'
 import { nodeOfPolicy, policyOfNode } from '../../operator/contract/overcommit.ts'
 import { classOfLabel } from '../../operator/contract/pod-class.ts'
 import { CLUSTER_GPU_POLICY, GPU_NODE, VENDOR_NODE_POLICY } from '../../operator/contract/policies.ts'
 import { isEnabled } from '../../operator/placing/declared-gpus.ts'
-import type { EventSubject } from '../../operator/placing/events.ts'
+import { type EventSubject, Events, type Happening } from '../../operator/placing/events.ts'
 import { newFaults } from '../../operator/placing/node-status.ts'
 import { observedAdmission } from '../../operator/placing/observed.ts'
 import {
   type Admission,
   boundAdmission,
-  reservedAdmission,
+  PodConditions,
   RESERVED_AFTER_MS,
   WAITING_AFTER_MS,
-  waitingAdmission,
 } from '../../operator/placing/pod-conditions.ts'
 import { reportPolicy } from '../../operator/placing/policy-status.ts'
 import {
@@ -26,7 +25,7 @@ import {
   PRIORITY_CLASSES,
 } from '../../operator/ports/kube-api.ts'
 import { errorText } from '../../protocol/error-text.ts'
-import type { DurationMs } from '../../protocol/units.ts'
+import type { DurationMs, Instant } from '../../protocol/units.ts'
 import { inParallel } from '../in-parallel.ts'
 import type { ClusterObjects } from './cluster-objects.ts'
 import type { Placement } from './placement.ts'
@@ -46,6 +45,8 @@ export interface ReportsOptions {
   readonly api: KubeApi
   readonly objects: ClusterObjects
   readonly placement: Placement
+  /** Name of this replica. */
+  readonly name: string
   readonly onNote: (line: string) => void
 }
 
@@ -54,6 +55,8 @@ export class Reports {
   readonly #objects: ClusterObjects
   readonly #placement: Placement
   readonly #onNote: (line: string) => void
+  readonly #conditions: PodConditions
+  readonly #events: Events
   /** What was reported about PriorityClasses, by UID. */
   readonly #badClasses = new Map<string, string>()
   #round = 0
@@ -61,11 +64,14 @@ export class Reports {
   #running: Promise<void> = Promise.resolve()
   #isStopped = false
 
-  constructor({ api, objects, placement, onNote }: ReportsOptions) {
+  constructor({ api, objects, placement, name, onNote }: ReportsOptions) {
     this.#api = api
     this.#objects = objects
     this.#placement = placement
     this.#onNote = onNote
+    const now = (): Instant => placement.clock.now()
+    this.#conditions = new PodConditions(api, now)
+    this.#events = new Events(api, now, name)
   }
 
   start(): void {
@@ -114,10 +120,10 @@ export class Reports {
     await inParallel(this.#objects.pods(), WRITES_AT_A_TIME, async (pod) => {
       if (this.#isStopped || writes >= MAX_WRITES) return
       const admission = this.#admissionOf(pod)
-      const { announcements } = this.#placement
-      // Most pods have nothing new: a promise for each of them, each second, would cost memory.
-      if (admission === null || !announcements.conditions.isNews(pod, admission)) return
-      if (await announcements.write(pod, admission)) writes += 1
+      const written = admission === null ? null : await this.#conditions.write(pod, admission)
+      if (written !== null) writes += 1
+      if (written === 'reason' && admission !== null && !isToldByScheduler(pod, admission))
+        await this.#tell(podSubject(pod), happeningOf(admission))
     })
   }
 
@@ -126,18 +132,22 @@ export class Reports {
     const before = book.status
     await this.#placement.report(name, now)
     for (const { reason, message } of newFaults(before, book.status))
-      await this.#placement.announcements.tell(nodeSubject(name, book.uid), {
-        type: 'Warning',
-        reason,
-        note: message,
-      })
+      await this.#tell(nodeSubject(name, book.uid), { type: 'Warning', reason, note: message })
+  }
+
+  /** Reports continue without it. */
+  async #tell(subject: EventSubject, happening: Happening): Promise<void> {
+    try {
+      await this.#events.tell(subject, happening)
+    } catch (error) {
+      this.#onNote(`an event was not written: ${errorText(error)}`)
+    }
   }
 
   #admissionOf(pod: Pod): Admission | null {
     const { uid = '' } = pod.metadata
     const stage = this.#placement.stageOf(pod)
-    const { conditions } = this.#placement.announcements
-    if (stage === 'over') conditions.forget(uid)
+    if (stage === 'over') this.#conditions.forget(uid)
     if (stage === 'bound')
       return boundAdmission(pod, this.#placement.residencyOf(pod.spec.nodeName ?? '', uid))
     if (stage !== 'waiting') return null
@@ -148,10 +158,15 @@ export class Reports {
       return observedAdmission(pod, task.placement?.node.name ?? null, this.#placement.whyWaiting(uid))
     // An explanation takes time, and most pods start at once.
     const afterMs = task.placement === null ? WAITING_AFTER_MS : RESERVED_AFTER_MS
-    const status = task.placement === null ? 'False' : 'True'
-    if (!conditions.isDue(pod, status, afterMs)) return null
-    if (task.placement !== null) return reservedAdmission(task.placement.node.name)
-    return waitingAdmission(this.#placement.whyWaiting(uid))
+    if (!this.#conditions.isDue(pod, afterMs)) return null
+    if (task.placement !== null)
+      return {
+        status: 'True',
+        reason: 'Reserved',
+        message: `VRAM is reserved on ${task.placement.node.name}.`,
+      }
+    const why = this.#placement.whyWaiting(uid)
+    return { status: 'False', reason: 'WaitingForVRAM', message: why }
   }
 
   /** A PriorityClass has no status: an event tells each value once. */
@@ -164,11 +179,7 @@ export class Reports {
       if (note === null) this.#badClasses.delete(uid)
       else {
         this.#badClasses.set(uid, note)
-        await this.#placement.announcements.tell(classSubject(name, uid), {
-          type: 'Warning',
-          reason: 'InvalidClass',
-          note,
-        })
+        await this.#tell(classSubject(name, uid), { type: 'Warning', reason: 'InvalidClass', note })
       }
     }
   }
@@ -191,6 +202,19 @@ export class Reports {
       await reportPolicy(this.#api, ownResource(VENDOR_NODE_POLICY), object, { fault, now })
     }
   }
+}
+
+/** Its event says that the pod was bound, and to which node; the pod has waited for nothing. */
+function isToldByScheduler({ status }: Pod, { reason }: Admission): boolean {
+  return reason === 'Bound' && status?.conditions?.some(({ type }) => type === ADMITTED_CONDITION) !== true
+}
+
+function happeningOf({ reason, message: note }: Admission): Happening {
+  return { type: 'Normal', reason, note }
+}
+
+function podSubject({ metadata: { namespace = '', name = '', uid = '' } }: Pod): EventSubject {
+  return { apiVersion: 'v1', kind: 'Pod', namespace, name, uid }
 }
 
 function nodeSubject(name: string, uid: string): EventSubject {

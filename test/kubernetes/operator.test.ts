@@ -71,14 +71,6 @@ describe.skipIf(whyNoControlPlane('kube-scheduler') !== null)('With the schedule
     expect((await world.bound('cpu')).spec.nodeName).toBe('strong')
   })
 
-  it('The scheduler tries no other node than the one on which VRAM is reserved', async () => {
-    await world.addPod('alone', '8Gi', 'strong')
-    const { spec, status } = await world.bound('alone')
-    expect([spec.nodeName, status?.nominatedNodeName]).toEqual(['strong', undefined])
-    // Each other node that it tries rejects the pod by its node selector, and counts.
-    expect(await world.nodesTried('alone')).toBe(1)
-  })
-
   it('An operator that is killed returns and gives nothing twice', async () => {
     await world.addNode('two', 8, 24)
     await world.addPod('kept', '20Gi', 'two')

@@ -52,6 +52,6 @@ export class BoundPods {
     if (spec.nodeName === undefined) return
     if (!this.#bound.has(name)) this.#bound.set(name, Date.now())
     const told = status?.conditions?.find(({ type }) => type === ADMITTED_CONDITION)
-    if (told?.status === 'True') this.#reported.add(name)
+    if (told?.reason === 'Bound') this.#reported.add(name)
   }
 }

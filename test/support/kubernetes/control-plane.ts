@@ -168,13 +168,11 @@ export class ControlPlane {
   /**
    * The official scheduler with the configuration of the chart, and this extender.
    * @param replicas more than one elect a leader among them
-   * @param more arguments of the program
    */
   async startScheduler(
     extenderPort: number,
     certificates: Readonly<Record<string, string>>,
     replicas = 1,
-    more: readonly string[] = [],
   ): Promise<readonly Member[]> {
     for (const [name, base64] of Object.entries(certificates))
       writeFileSync(join(this.folder, `scheduler-${name}`), Buffer.from(base64, 'base64'))
@@ -188,9 +186,7 @@ export class ControlPlane {
     writeFileSync(file, config)
     const env = schedulerEnvironment()
     return Promise.all(
-      Array.from({ length: replicas }, () =>
-        this.#startClient('kube-scheduler', [`--config=${file}`, ...more], env),
-      ),
+      Array.from({ length: replicas }, () => this.#startClient('kube-scheduler', [`--config=${file}`], env)),
     )
   }
 

@@ -9,7 +9,6 @@ import { ADMITTED_CONDITION, NODE_GPUS, POD_ANNOTATIONS } from '../../../operato
 import { GPU_NODE, type GPUNodeStatus } from '../../../operator/contract/policies.ts'
 import { type KubeApi, ownResource, PODS } from '../../../operator/ports/kube-api.ts'
 import { freePort } from '../free-port.ts'
-import type { Member } from '../live-cluster.ts'
 import type { RunningCommand } from '../running-command.ts'
 import { callerCertificates, startAdmissionOn, startOperatorOn, writeCertificates } from './components.ts'
 import { ControlPlane } from './control-plane.ts'
@@ -29,21 +28,14 @@ export class PlacingWorld {
   readonly plane: ControlPlane
   readonly api: KubeApi
   operator: RunningCommand
-  readonly #scheduler: Member | undefined
   /** Of the extender. */
   readonly #port: number
 
-  private constructor(
-    plane: ControlPlane,
-    port: number,
-    operator: RunningCommand,
-    scheduler: Member | undefined,
-  ) {
+  private constructor(plane: ControlPlane, port: number, operator: RunningCommand) {
     this.plane = plane
     this.api = plane.client()
     this.#port = port
     this.operator = operator
-    this.#scheduler = scheduler
   }
 
   /** @param options of the operator */
@@ -54,9 +46,8 @@ export class PlacingWorld {
     await startAdmissionOn(plane, '--operator', `localhost:${port}`, '--certificates', certificates)
     const operator = await startOperatorOn(plane, port, ...options)
     await writeCertificates(plane, 'headroom-forecast', certificates)
-    // It says how many nodes it has tried for a pod.
-    const [scheduler] = await plane.startScheduler(port, await callerCertificates(plane), 1, ['--v=2'])
-    return new PlacingWorld(plane, port, operator, scheduler)
+    await plane.startScheduler(port, await callerCertificates(plane))
+    return new PlacingWorld(plane, port, operator)
   }
 
   stop(): Promise<void> {
@@ -113,17 +104,6 @@ export class PlacingWorld {
       const pod = await this.pod(name)
       if (pod.spec.nodeName !== undefined) return pod
       throw new Error(`${name}: ${JSON.stringify(pod.status)} ${this.operator.output()} ${this.plane.output}`)
-    }, STACK_WAIT)
-  }
-
-  /** Resolves with the number of nodes that the scheduler has tried for a bound pod. */
-  nodesTried(name: string): Promise<number> {
-    return vi.waitFor(() => {
-      const { output = '' } = this.#scheduler ?? {}
-      const found = new RegExp(`bound pod to node" pod="default/${name}" .*evaluatedNodes=(\\d+)`).exec(
-        output,
-      )
-      return Number(found?.[1] ?? expect.unreachable(`the scheduler has not said that ${name} is bound`))
     }, STACK_WAIT)
   }
 

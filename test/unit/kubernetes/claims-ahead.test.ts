@@ -6,10 +6,9 @@ import { PLACING_ANNOTATION } from '../../../operator/contract/names.ts'
 import { GPU_NODE, type GPUNodeStatus } from '../../../operator/contract/policies.ts'
 import type { MemoryApi } from '../../../operator/memory-api/memory-api.ts'
 import { NodeBook } from '../../../operator/placing/node-book.ts'
-import { PodBindings, type PodBindingsOptions } from '../../../operator/placing/pod-bindings.ts'
-import type { Bound } from '../../../operator/placing/way.ts'
+import { type Bound, PodBindings, type PodBindingsOptions } from '../../../operator/placing/pod-bindings.ts'
 import { ownResource, PODS } from '../../../operator/ports/kube-api.ts'
-import { announcer, holdPatches, memoryApi } from '../../support/kubernetes/memory-world.ts'
+import { memoryApi } from '../../support/kubernetes/memory-world.ts'
 import { aPod } from '../../support/kubernetes/objects.ts'
 import { WAIT } from '../../support/wait.ts'
 
@@ -51,7 +50,6 @@ function bindingsOf(through: PodBindingsOptions['api']): PodBindings {
     ...{ api: through, clock, limits: () => ({ percent: 0, reserveMib: 0 }), leads: () => true },
     ...{ pod: (uid) => [...pods.values()].find(({ metadata }) => metadata.uid === uid), book: () => book },
     whyWaiting: () => 'Waiting for VRAM.',
-    announce: announcer(through, clock),
     onFault: (error) => expect.unreachable(String(error)),
   })
 }
@@ -81,20 +79,6 @@ it('Three pods of one node are bound with one write of their claims', async () =
     expect(await nodeOf(name)).toMatchObject({ nodeName: 'a' })
   }
   expect(await nodeVersion()).toBe(version)
-})
-
-it('A binding waits for gates of its node that are being removed, and claims for these pods', async () => {
-  bindings.close()
-  const held = holdPatches(api, ({ name, subresource }) => name === 'second' && subresource === undefined)
-  bindings = bindingsOf(api)
-  for (const name of ['first', 'second'] as const) begin(name)
-  await vi.waitFor(() => expect(held.asked).toEqual(expect.arrayContaining(['first', 'second'])), WAIT)
-  const first = bindings.bind(uid('first'), 'a')
-  await new Promise((resolve) => setImmediate(resolve))
-  expect(await storedClaims()).toEqual([])
-  held.pass()
-  expect(await first).toBeNull()
-  expect(await storedClaims()).toEqual(['first', 'second'])
 })
 
 it('A pod that is not bound after all has given up its claim before the controller knows', async () => {

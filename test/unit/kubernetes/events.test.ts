@@ -24,11 +24,11 @@ async function conditionOf(name: string): Promise<string | undefined> {
   return status?.conditions?.find(({ type }) => type === ADMITTED_CONDITION)?.reason
 }
 
-it('A pod that waits gets one event, and another one when it gets VRAM, also over a restart', async () => {
+it('A pod that waits gets one event, and another one when it is bound, also over a restart', async () => {
   await world.addNode('a', 24_576)
   const first = world.start()
   await world.addPod('first', '20Gi')
-  await vi.waitFor(async () => expect(await conditionOf('first')).toBe('Reserved'), WAIT)
+  await vi.waitFor(async () => expect(await conditionOf('first')).toBe('Bound'), WAIT)
   await world.addPod('second', '20Gi')
   await vi.waitFor(async () => expect(await eventsOf('second')).toEqual(['Normal WaitingForVRAM']), WAIT)
   await first.stop()
@@ -39,7 +39,7 @@ it('A pod that waits gets one event, and another one when it gets VRAM, also ove
   // A pod that starts at once has the event of the scheduler.
   expect(await eventsOf('first')).toEqual([])
   await world.finish('first')
-  await vi.waitFor(async () => expect(await eventsOf('second')).toContain('Normal Reserved'), WAIT)
+  await vi.waitFor(async () => expect(await eventsOf('second')).toContain('Normal Bound'), WAIT)
 })
 
 it('A bad label gets one event on the GPUNode; a node that is not ours gets no GPUNode', async () => {

@@ -66,7 +66,7 @@ it('A pod gets a GPU by its binding, and the claim is in the GPUNode', async () 
       ...{ gpuUuids: ['a-GPU-0'], vramMib: 8 * GIB, swappable: true },
     },
   ])
-  await reason('train', 'Reserved')
+  await reason('train', 'Bound')
 })
 
 it('A pod that does not fit waits with its reason, and gets its place when another ends', async () => {

@@ -3,12 +3,11 @@ import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import { createSystemClock, type SystemClock } from '../../../controller/adapters/system-clock.ts'
 import type { Pod } from '../../../operator/contract/kubernetes.ts'
 import { NodeBook } from '../../../operator/placing/node-book.ts'
-import { PodBindings } from '../../../operator/placing/pod-bindings.ts'
-import type { Bound } from '../../../operator/placing/way.ts'
+import { type Bound, PodBindings } from '../../../operator/placing/pod-bindings.ts'
 import type { MemoryApi } from '../../../operator/memory-api/memory-api.ts'
 import { GPU_NODE } from '../../../operator/contract/policies.ts'
 import { ownResource, PODS } from '../../../operator/ports/kube-api.ts'
-import { announcer, holdPatches, memoryApi } from '../../support/kubernetes/memory-world.ts'
+import { memoryApi } from '../../support/kubernetes/memory-world.ts'
 import { aPod } from '../../support/kubernetes/objects.ts'
 import { VirtualClock } from '../../../simulator/kernel/virtual-clock.ts'
 import { WAIT } from '../../support/wait.ts'
@@ -35,7 +34,6 @@ beforeEach(async () => {
     ...{ api, clock, pod: () => pod, limits: () => ({ percent: 0, reserveMib: 0 }), leads: () => true },
     book: (name) => new NodeBook(api, name, null),
     whyWaiting: () => 'Waiting for VRAM.',
-    announce: announcer(api, clock),
     onFault: (error) => expect.unreachable(String(error)),
   })
 })
@@ -55,11 +53,6 @@ async function said(message: string): Promise<void> {
   const body = { status: { conditions: [condition] } }
   pod = (await api.patch(PODS, KEY, { type: 'merge', body }, { subresource: 'status' })) as unknown as Pod
   bindings.podChanged(uid())
-}
-/** As the watch does; throws until a node is nominated. */
-async function read(): Promise<void> {
-  pod = (await api.get(PODS, KEY)) as unknown as Pod
-  expect(pod.status).toHaveProperty('nominatedNodeName')
 }
 const refusalOf = (candidates: readonly string[]): string =>
   Object.values(bindings.filter(uid(), candidates).failed)[0] ?? expect.unreachable()
@@ -85,36 +78,6 @@ it('A scheduler that finds no node without asking ends the way', async () => {
   begin('weak')
   await said('0/2 nodes are available: 2 Insufficient cpu.')
   await vi.waitFor(() => expect(ends).toMatchObject([{ refused: { code: 'node_constraints' } }]), WAIT)
-  expect(bindings.isOnItsWay(uid())).toBe(false)
-})
-
-it('A pod names its node before its gate is removed, and no node once it does not fit there', async () => {
-  const held = holdPatches(api, ({ subresource }) => subresource === 'status')
-  const nominated = () => (pod.status as { nominatedNodeName?: string }).nominatedNodeName
-  begin('weak')
-  await vi.waitFor(() => expect(held.asked).toHaveLength(1), WAIT)
-  await new Promise((resolve) => setImmediate(resolve))
-  expect(held.asked).toEqual(['train status'])
-  held.pass()
-  await vi.waitFor(() => expect(held.asked).toEqual(['train status', 'train']), WAIT)
-  await read()
-  expect(nominated()).toBe('weak')
-  await said('0/2 nodes are available: 2 Insufficient cpu.')
-  await vi.waitFor(() => expect(ends).toHaveLength(1), WAIT)
-  await read()
-  expect(nominated()).toBe('')
-})
-
-it('A question about the node of an earlier way alone does not end the next way', async () => {
-  begin('weak')
-  await vi.waitFor(read, WAIT)
-  bindings.abandon(uid(), 'the start was cancelled')
-  await vi.waitFor(() => expect(ends).toHaveLength(1), WAIT)
-  begin('strong')
-  refusalOf(['weak'])
-  expect(bindings.isOnItsWay(uid())).toBe(true)
-  expect(bindings.filter(uid(), ['weak', 'strong']).nodeNames).toEqual(['strong'])
-  refusalOf(['weak', 'other'])
   expect(bindings.isOnItsWay(uid())).toBe(false)
 })
 
@@ -144,7 +107,6 @@ it('A pod that the scheduler has not tried stays on its way while others are bou
     pod: (id) => (id === next.metadata.uid ? next : pod),
     book: (name) => new NodeBook(api, name, null),
     whyWaiting: () => 'Waiting for VRAM.',
-    announce: announcer(api, clock),
     onFault: (error) => expect.unreachable(String(error)),
   })
   begin('strong')
