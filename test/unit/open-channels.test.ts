@@ -107,6 +107,10 @@ function lastEnd(frames: readonly Frame[]): unknown {
   return last?.kind === FRAME.ended ? endIn(last.content) : null
 }
 
+/** Not those of streams: they would wait for a turn that never comes. */
+const useFakeTimers = () =>
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval', 'performance'] })
+
 afterEach(() => vi.useRealTimers())
 
 describe('a channel at the controller', () => {
@@ -182,7 +186,7 @@ describe('a channel at the controller', () => {
   })
 
   it('has a secret that is valid once and for 10 s', async () => {
-    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval'] })
+    useFakeTimers()
     const { server, channels, notes } = world()
     const secret = (await channels.open(PLACE, EXEC)) as string
     const { near } = connection()
@@ -197,7 +201,7 @@ describe('a channel at the controller', () => {
   })
 
   it('ends after its token, without bytes for the idle time, and after the total time', async () => {
-    vi.useFakeTimers()
+    useFakeTimers()
     const revoked = world()
     const first = await revoked.connect()
     revoked.revoke()

@@ -23,10 +23,12 @@ import type { EnvVar, Pod } from '../../../operator/contract/kubernetes.ts'
 import { type KubeApi, PODS } from '../../../operator/ports/kube-api.ts'
 import { killed } from '../live-cluster.ts'
 
+/** Without a process of its own to wait: starting one each time would count as use of the GPU. */
 const PROGRAM = `
 trap 'echo term >> "$1.term"; exit 0' TERM
+exec 3<> <(:)
 while :; do
-  if [ -e "$1" ]; then i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; else sleep 0.02; fi
+  if [ -e "$1" ]; then i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; else read -rt 0.02 -u 3; fi
 done`
 const HIERARCHIES = ['/sys/fs/cgroup', '/sys/fs/cgroup/pids']
 
@@ -169,7 +171,7 @@ export class FakeKubelet {
     const folder = join(this.cgroups, `kubepods-pod${uid}.slice`, `cri-containerd-${id}.scope`)
     mkdirSync(folder, { recursive: true })
     const [program = '', ...args] = container?.command ?? [
-      'sh',
+      'bash',
       '-c',
       PROGRAM,
       'pod',
