@@ -17,8 +17,9 @@ import { pipeline, type Duplex } from 'node:stream'
 import type { SecureContextOptions } from 'node:tls'
 import { setTimeout as delay } from 'node:timers/promises'
 import { PROBLEMS, type ProblemCode } from '../../controller/api/http/errors.ts'
+import { NOT_LEADING } from '../../controller/api/http/leader-only.ts'
 import { errorText } from '../../protocol/error-text.ts'
-import { endToEnd, FORWARDED, forwardedFields, NOT_LEADING } from './forwarded-headers.ts'
+import { endToEnd, FORWARDED, forwardedFields } from './forwarded-headers.ts'
 import type { KnownLeader, StandbyState } from './standby-state.ts'
 
 export interface ForwardingOptions {

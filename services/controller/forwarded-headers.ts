@@ -4,9 +4,6 @@ import { isIPv6, type BlockList } from 'node:net'
 /** Set by a standby, so that a request is forwarded once. */
 export const FORWARDED = 'headroom-forwarded'
 
-/** In the answer of a controller that was taken for the leader: it has done nothing. */
-export const NOT_LEADING = 'headroom-not-leading'
-
 /** RFC 9110, 7.6.1: for one connection only. */
 const OF_CONNECTION = new Set([
   ...['connection', 'keep-alive', 'proxy-connection', 'proxy-authenticate', 'proxy-authorization'],

@@ -16,6 +16,7 @@ import { createSqliteStore } from '../../controller/adapters/sqlite/store.ts'
 import { noAccessChanges, type Store } from '../../controller/ports/store.ts'
 import { aBatch, aFinalTask, anAudit, anEvent, eventQuery, finishedQuery } from '../support/store-builders.ts'
 import { PostgresServer, whyNoPostgres } from '../support/postgres-server.ts'
+import { BOTH, TcpProxy } from '../support/tcp-proxy.ts'
 
 describe.skipIf(whyNoPostgres() !== null)('a PostgreSQL store', () => {
   let server: PostgresServer
@@ -64,6 +65,24 @@ describe.skipIf(whyNoPostgres() !== null)('a PostgreSQL store', () => {
         .sort((a, b) => (a < b ? -1 : 1))
     expect(names(found)).toEqual(names(expected))
     expect(POSTGRES_SCHEMA_VERSION).toBe(SCHEMA_VERSION)
+  })
+
+  // A read would wait for 65 s.
+  it('ends while the way to its server is cut in a read', { timeout: 45_000 }, async () => {
+    const proxy = await TcpProxy.start(server.port)
+    const hosts = [{ host: '127.0.0.1', port: proxy.port }]
+    const store = open({ place: { ...server.place, hosts } })
+    await store.load()
+    await store.reads.finishedTasks(finishedQuery())
+    const isCut = proxy.onSent('from "tasks"', 30_000, () => proxy.cut(BOTH))
+    const read = store.reads.finishedTasks(finishedQuery()).then(
+      () => 'answered',
+      () => 'failed',
+    )
+    expect(await isCut).toBe(true)
+    await store.close()
+    expect(await read).toBe('failed')
+    await proxy.end()
   })
 
   it('compresses the commit log with LZ4 where the server can', async () => {

@@ -1,11 +1,14 @@
 /** After a failed commit a controller answers nothing from memory: its state may not be stored. */
 import { expect, test } from 'vitest'
+import { NOT_LEADING } from '../../controller/api/http/leader-only.ts'
 import { apiClient } from '../support/api-client.ts'
 import { FakeController } from '../support/api-world.ts'
 
 const TASK = { name: 'one', vram_mib: 1 }
 
-const REFUSED = { status: 503, headers: { 'retry-after': '1' }, body: { code: 'no_leader' } }
+/** A standby that took it for the leader sends the request to the next one. */
+const HEADERS = { 'retry-after': '1', [NOT_LEADING]: '1' }
+const REFUSED = { status: 503, headers: HEADERS, body: { code: 'no_leader' } }
 
 /** The commit fails after this many questions whether one has. */
 async function apiThatFailsAfter(questions: number) {

@@ -4,7 +4,6 @@
  * leads is the one that commits, so a beat and a commit are refused alike.
  */
 import { randomUUID } from 'node:crypto'
-import { setTimeout as delay } from 'node:timers/promises'
 import type pg from 'pg'
 import { createLeaseWatch } from '../../model/lease-watch.ts'
 import {
@@ -20,6 +19,7 @@ import { FENCED, isPassing } from './faults.ts'
 import { LEADER_CHANNEL } from './lease-schema.ts'
 import { tryLock, unlock } from './lock.ts'
 import type { LeaderSeen } from './messages.ts'
+import { endClient } from './session.ts'
 
 export interface LeadershipOptions {
   /** Name of this controller, unique among the controllers of the store. */
@@ -297,14 +297,4 @@ async function notificationWithin(client: pg.Client, ms: number): Promise<void> 
   await notified.promise
   clearTimeout(timer)
   client.off('notification', notified.resolve)
-}
-
-/** A connection that does not close is left to the server. */
-const CLOSE_WITHIN_MS = 1_000
-
-export async function endClient(client: pg.Client): Promise<void> {
-  // The timer keeps no thread alive.
-  const late = delay(CLOSE_WITHIN_MS, undefined, { ref: false })
-  await Promise.race([client.end().catch(() => undefined), late])
-  if (!(client as unknown as { readonly _ended: boolean })._ended) client.connection.stream.destroy()
 }

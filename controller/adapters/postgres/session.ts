@@ -1,4 +1,5 @@
 /** Connections: the host that accepts writes, the settings of a session, numbers instead of texts. */
+import { setTimeout as delay } from 'node:timers/promises'
 import { Kysely, PostgresDialect } from 'kysely'
 import pg from 'pg'
 import { StoreFault } from '../../ports/store.ts'
@@ -187,8 +188,27 @@ export function readingPool(place: StorePlace, at: StoreHost): { db: Kysely<Sche
     // The types lack it, but the pool waits for the promise.
     onConnect: ((client) => prepareSession(client, READING)) as (client: pg.ClientBase) => void,
   })
+  const open = new Set<pg.PoolClient>()
+  // Errors are those of its queries, also while the pool ends.
+  pool.on('connect', (client) => open.add(client.on('error', () => {})))
+  pool.on('remove', (client) => open.delete(client))
   // An idle connection was cut: the pool makes another one when it is needed.
   pool.on('error', () => {})
   const db = new Kysely<Schema>({ dialect: new PostgresDialect({ pool }) })
-  return { db, end: () => db.destroy() }
+  return { db, end: () => ended(db.destroy(), () => [...open]) }
+}
+
+export function endClient(client: pg.Client): Promise<void> {
+  return ended(client.end(), () => [client])
+}
+
+/** A connection that does not close is left to the server. */
+const CLOSE_WITHIN_MS = 1_000
+
+async function ended(end: Promise<void>, clients: () => readonly pg.ClientBase[]): Promise<void> {
+  // The timer keeps no thread alive.
+  const late = delay(CLOSE_WITHIN_MS, undefined, { ref: false })
+  await Promise.race([end.catch(() => undefined), late])
+  for (const client of clients() as readonly (pg.Client & { readonly _ended: boolean })[])
+    if (!client._ended) client.connection.stream.destroy()
 }

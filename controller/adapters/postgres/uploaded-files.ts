@@ -5,8 +5,7 @@ import type { BlobFiles, KeptFile } from '../../ports/blob-files.ts'
 import type { BlobOwner } from '../../ports/blobs.ts'
 import type { Schema } from '../sql/schema.ts'
 import { faultOf } from './faults.ts'
-import { endClient } from './leadership.ts'
-import { connect, kyselyOn, type SessionLimits } from './session.ts'
+import { connect, endClient, kyselyOn, type SessionLimits } from './session.ts'
 import { describePlace, type StoreHost, type StorePlace } from './store-url.ts'
 
 /** A file has up to 4 MiB, for which a commit does not wait. */

@@ -155,13 +155,13 @@ export function problemOfRefusal(refusal: Refusal): ApiProblem {
  */
 export function problemOf(error: unknown, bodyLimit: number = BODY_LIMIT_BYTES): ApiProblem {
   if (error instanceof ApiProblem) return error
-  if (error instanceof StoreFault) return tryLater('store_failed', error.message, error)
+  if (error instanceof StoreFault) return tryLater('store_failed', error.message, { cause: error })
   if (isSchemaFailure(error)) return invalidFields(schemaFaults(error))
   if (isFileFault(error))
     return tryLater(
       'store_failed',
       `A file in the data folder cannot be used: ${error.code} on ${error.syscall}.`,
-      error,
+      { cause: error },
     )
   return (
     frameworkProblem(error, bodyLimit) ??
@@ -181,11 +181,11 @@ function pointerTo(...path: readonly string[]): string {
 export function tryLater(
   code: keyof typeof RETRY_AFTER_SECONDS,
   detail: string,
-  cause?: unknown,
+  { headers = {}, ...more }: ProblemOptions = {},
 ): ApiProblem {
   return new ApiProblem(code, detail, {
-    headers: { 'retry-after': String(RETRY_AFTER_SECONDS[code]) },
-    cause,
+    headers: { 'retry-after': String(RETRY_AFTER_SECONDS[code]), ...headers },
+    ...more,
   })
 }
 

@@ -4,6 +4,9 @@
  */
 import { tryLater, type ApiProblem } from './errors.ts'
 
+/** In the answer of a controller that was taken for the leader: it has done nothing. */
+export const NOT_LEADING = 'headroom-not-leading'
+
 /** A standby answers its own health and metrics, and forwards everything else to the leader. */
 export function isAnsweredByLeader(path: string): boolean {
   return !/\/(?:livez|readyz|metrics)$/.test(path)
@@ -16,5 +19,6 @@ export function afterFailedCommit(path: string): ApiProblem | null {
     'no_leader',
     'A commit of this controller failed: it no longer leads, and is ending. ' +
       'Try again, or use another address.',
+    { headers: { [NOT_LEADING]: '1' } },
   )
 }
