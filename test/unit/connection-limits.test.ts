@@ -10,9 +10,10 @@ import { accessWorld, type AccessWorld, type AccessWorldOptions } from '../suppo
 
 let world: AccessWorld | null = null
 const sockets: Socket[] = []
-const streams: AbortController[] = []
+/** The answer is kept: when it is collected as garbage, its connection closes. */
+const streams: { readonly stop: AbortController; answer?: Response }[] = []
 afterEach(async () => {
-  for (const stream of streams.splice(0)) stream.abort()
+  for (const { stop } of streams.splice(0)) stop.abort()
   for (const socket of sockets.splice(0)) socket.destroy()
   await world?.app.close()
   world = null
@@ -76,19 +77,18 @@ describe('Streams', () => {
     const { port, world: here } = await listening()
     const [first, second] = [await here.token('viewer'), await here.token('viewer')]
     const follow = async (token: string): Promise<number> => {
-      const stop = new AbortController()
-      streams.push(stop)
-      const headers = { authorization: `Bearer ${token}` }
-      const { status } = await fetch(`http://127.0.0.1:${port}/api/v1/events/stream`, {
-        headers,
-        signal: stop.signal,
+      const stream: (typeof streams)[number] = { stop: new AbortController() }
+      streams.push(stream)
+      stream.answer = await fetch(`http://127.0.0.1:${port}/api/v1/events/stream`, {
+        headers: { authorization: `Bearer ${token}` },
+        signal: stream.stop.signal,
       })
-      return status
+      return stream.answer.status
     }
     for (let i = 0; i < MAX_STREAMS_PER_TOKEN; i++) expect(await follow(first)).toBe(200)
     expect(await follow(first)).toBe(429)
     expect(await follow(second)).toBe(200)
-    streams.shift()?.abort()
+    streams.shift()?.stop.abort()
     await expect.poll(() => follow(first)).toBe(200)
   })
 })
