@@ -92,6 +92,7 @@ export function createLiveFleet(o: LiveFleetOptions): LiveFleet {
       await controller.start()
       // Otherwise samples before the first reading would be missing.
       await controller.series.ready
+      cancelEnded(controller)
       fleet.start()
       planFleetFaults({
         ...{ plan: o.scenario, clock, fleet, tally, note: o.onFault ?? (() => {}), broker: bus },
@@ -115,6 +116,16 @@ export function createLiveFleet(o: LiveFleetOptions): LiveFleet {
       await controller.stop()
     },
   }
+}
+
+/**
+ * Tasks ended with the simulated servers of the start before. Cancelled, they are no failures that an
+ * operator has to look into.
+ */
+function cancelEnded({ views, commands }: Controller): void {
+  for (const { spec, placement } of [...views.openTasks()])
+    if (placement !== null && spec.onNodeLoss !== 'requeue')
+      commands.cancelTask(spec.id, 'the simulated fleet, which was stopped', () => {})
 }
 
 /** Submits a generated workload over time. */

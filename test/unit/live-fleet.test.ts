@@ -29,13 +29,13 @@ const WHOLE = {
   onNodeLoss: 'wait',
 } as const
 
-async function startedFleet() {
-  const real = manualTime(1_000_000)
+async function startedFleet(store = createMemoryStore(), startMs = 1_000_000) {
+  const real = manualTime(startMs)
   const events: Event[] = []
   const { scenario } = loadScenario({ text: SCENARIO, baseDir: '.' })
   const fleet = createLiveFleet({
     scenario,
-    store: createMemoryStore(),
+    store,
     real,
     startAt: real.now(),
     seed: 'live',
@@ -48,6 +48,7 @@ async function startedFleet() {
     fleet,
     real,
     commands,
+    lastOf: (id: string) => events.findLast((event) => event.taskId === id),
     kindsOf: (id: string) => events.filter((event) => event.taskId === id).map((event) => event.kind),
   }
 }
@@ -84,5 +85,22 @@ describe('a fleet in real time', () => {
     commands.putConfig({ safety_reserve_mib: 0 }, null, () => {})
     await real.advance(10)
     expect(kindsOf('whole')).toEqual(['task_submitted', 'task_placed', 'task_started'])
+  })
+
+  it('A live fleet that starts again cancels tasks that ran, or repeats those that may be', async () => {
+    const store = createMemoryStore()
+    const first = await startedFleet(store)
+    for (const onNodeLoss of ['wait', 'fail', 'requeue'] as const)
+      first.commands.submitTask({ ...WHOLE, id: onNodeLoss, vramMib: 1_000, onNodeLoss }, () => {})
+    await first.real.advance(1_000)
+    await first.fleet.stop()
+    const second = await startedFleet(store, 1_060_000)
+    await second.real.advance(60_000)
+    expect(['wait', 'fail', 'requeue'].map(second.lastOf)).toMatchObject([
+      { kind: 'task_finished', data: { state: 'cancelled' } },
+      { kind: 'task_finished', data: { state: 'cancelled' } },
+      { kind: 'task_started', data: { attempt: 2 } },
+    ])
+    await second.fleet.stop()
   })
 })
