@@ -1,9 +1,10 @@
 /**
- * The certificates of a server of the operator stack, made here: an authority, and a certificate for the
- * server's names. Renewal never leaves a client without an authority that it knows:
- * 1. Two thirds into the life of the authority a new one joins it; clients learn both.
- * 2. After a pause, in which every client has learned it, the new one signs the server's certificate.
- * 3. After another pause, in which every replica serves that, the old authority is dropped.
+ * The certificates of a server of the operator stack, made here: an authority, a certificate for the
+ * server's names, and those of its clients. Each end of a connection always knows the authority of the other:
+ * 1. Two thirds into the life of the authority a new one joins it; servers and clients learn both.
+ * 2. After a pause, in which each of them has learned it, the new one signs the certificates of the server
+ *    and of its clients. Only a client without a certificate that servers accept gets one before.
+ * 3. After another pause, in which each of them shows the new certificate, the old authority is dropped.
  */
 import { createPrivateKey, X509Certificate } from 'node:crypto'
 import type { DurationMs, Instant } from '../../protocol/units.ts'
@@ -44,8 +45,7 @@ export function renewedCertificates(
   }
   const isOfNewest = server.checkIssued(newest)
   const isWanted = isDue(server, now) || !isOfNewest || names.some((name) => !hasName(server, name))
-  const isSettled = authorities.length === 1 || ageMs(newest, now) >= SETTLED_AFTER_MS
-  if (isWanted && isSettled) {
+  if (isWanted && isSettled(authorities, now)) {
     const authority = { cert: newest.toString(), key: given.authorityKey }
     return { ...given, ...newServer(authority, subject, names, now) }
   }
@@ -61,8 +61,9 @@ export interface ClientCertificates {
 }
 
 /**
- * Renews a client certificate like the server's: signed by the newest authority, with the same lifetime.
- * Returns `given` if no renewal is due.
+ * Renews a client certificate like the server's, and lets the client learn the authorities at once. While
+ * not every server knows the newest authority, the client keeps a certificate that one of them has signed.
+ * Returns `given` if nothing is due.
  */
 export function renewedClient(
   given: ClientCertificates | null,
@@ -70,23 +71,18 @@ export function renewedClient(
   { authorities, authorityKey }: OwnCertificates,
   now: Instant,
 ): ClientCertificates {
-  const newest = new X509Certificate(authorities)
-  if (given?.authorities === authorities && isOwn(given, newest, now)) return given
+  const all = authoritiesIn(authorities)
+  const newest = all[0] as X509Certificate
+  const keepsIt = (own: X509Certificate): boolean =>
+    !isSettled(all, now) || (isSignedBy(own, newest) && !isDue(own, now))
+  const own = given === null ? null : readClient(given, all, now)
+  if (given !== null && own !== null && keepsIt(own))
+    return given.authorities === authorities ? given : { ...given, authorities }
   const signed = makeCertificate(
     { cert: newest.toString(), key: authorityKey },
     { ...{ subject, names: [], purpose: 'client' }, validity: validity(now, AUTHORITY_LIFE_MS) },
   )
   return { authorities, ...signed }
-}
-
-function isOwn({ cert, key }: ClientCertificates, authority: X509Certificate, now: Instant): boolean {
-  try {
-    const own = new X509Certificate(cert)
-    const isWhole = own.checkPrivateKey(createPrivateKey(key)) && own.verify(authority.publicKey)
-    return isWhole && isValid(own, now) && !isDue(own, now)
-  } catch {
-    return false
-  }
 }
 
 export function expiryOf({ cert }: OwnCertificates): Instant {
@@ -96,20 +92,42 @@ export function expiryOf({ cert }: OwnCertificates): Instant {
 /** Null if they cannot be used, because they were changed by hand or have expired. */
 function readCertificates(given: OwnCertificates, now: Instant) {
   try {
-    const authorities = certificatesIn(given.authorities).map((pem) => new X509Certificate(pem))
+    const authorities = authoritiesIn(given.authorities)
     const server = new X509Certificate(given.cert)
     const [newest] = authorities
     const isWhole =
       newest !== undefined &&
       newest.checkPrivateKey(createPrivateKey(given.authorityKey)) &&
-      server.checkPrivateKey(createPrivateKey(given.key)) &&
-      authorities.some((each) => server.verify(each.publicKey) && isValid(each, now)) &&
       isValid(newest, now) &&
-      isValid(server, now)
+      isAccepted(server, given.key, authorities, now)
     return isWhole ? { authorities, server } : null
   } catch {
     return null
   }
+}
+
+/** Null if the servers would refuse it. */
+function readClient(
+  given: ClientCertificates,
+  authorities: readonly X509Certificate[],
+  now: Instant,
+): X509Certificate | null {
+  try {
+    const own = new X509Certificate(given.cert)
+    return isAccepted(own, given.key, authorities, now) ? own : null
+  } catch {
+    return null
+  }
+}
+
+function isAccepted(
+  own: X509Certificate,
+  key: string,
+  authorities: readonly X509Certificate[],
+  now: Instant,
+): boolean {
+  const issuers = authorities.filter((each) => isSignedBy(own, each) && isValid(each, now))
+  return own.checkPrivateKey(createPrivateKey(key)) && issuers.length > 0 && isValid(own, now)
 }
 
 function allNew(subject: string, names: readonly string[], now: Instant): OwnCertificates {
@@ -136,8 +154,19 @@ function validity(now: Instant, lifeMs: DurationMs): Validity {
   return { from: now - BACKDATED_MS, to: now + lifeMs }
 }
 
-function certificatesIn(pem: string): readonly string[] {
-  return pem.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? []
+function authoritiesIn(pem: string): readonly X509Certificate[] {
+  const all = pem.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? []
+  return all.map((each) => new X509Certificate(each))
+}
+
+function isSignedBy(certificate: X509Certificate, authority: X509Certificate): boolean {
+  return certificate.verify(authority.publicKey)
+}
+
+/** Every server and client has learned the newest authority. */
+function isSettled(authorities: readonly X509Certificate[], now: Instant): boolean {
+  const newest = authorities[0] as X509Certificate
+  return authorities.length === 1 || ageMs(newest, now) >= SETTLED_AFTER_MS
 }
 
 function ageMs({ validFromDate }: X509Certificate, now: Instant): DurationMs {

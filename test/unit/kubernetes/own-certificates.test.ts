@@ -8,7 +8,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { connect } from 'node:tls'
 import { expect, it } from 'vitest'
-import { type OwnCertificates, renewedCertificates } from '../../../operator/adapters/own-certificates.ts'
+import {
+  type ClientCertificates,
+  type OwnCertificates,
+  renewedCertificates,
+  renewedClient,
+} from '../../../operator/adapters/own-certificates.ts'
 import { makeAuthority, makeCertificate } from '../../../operator/adapters/x509.ts'
 
 const NAMES = ['headroom-admission.gpu.svc', 'localhost']
@@ -96,34 +101,84 @@ it('A new name, a key of another certificate and an unreadable text are mended',
   expect(renewed({ ...first, cert: 'none' }, START).authorities).not.toBe(first.authorities)
 })
 
-it('During the change of an authority every client that lags ten minutes accepts every replica', async () => {
+/** Certificates of the server and of one of its clients, as minutes pass. */
+interface Minute {
+  readonly own: OwnCertificates
+  readonly client: ClientCertificates
+}
+const LAG_MINUTES = 9
+const clientAt = (given: ClientCertificates | null, own: OwnCertificates, now: number): ClientCertificates =>
+  renewedClient(given, 'headroom-scheduler', own, now)
+function knows(authorities: string, certificate: string): boolean {
+  const issuers = authorities.match(/-----BEGIN[^-]+-----[^-]+-----END[^-]+-----/g) ?? []
+  const shown = new X509Certificate(certificate)
+  return issuers.some((pem) => shown.verify(new X509Certificate(pem).publicKey))
+}
+
+/**
+ * From ten minutes before a new authority joins until half an hour after.
+ * @param clientDay on which the client has got its certificate
+ */
+function changeOfAuthority(clientDay: number): {
+  readonly minutes: readonly Minute[]
+  readonly joinsAt: number
+} {
   let own = renewed(null, START)
-  let known = own.authorities
-  const seen: [authorities: number, isNewAuthority: boolean][] = []
-  const first = own.authorities
-  // Renewed until two thirds of the authority's life are over.
-  for (let day = 30; day < 500; day += 10) {
-    const next = renewed(own, START + day * DAY)
-    if (authoritiesOf(next) > 1) {
-      own = next
-      break
-    }
-    own = next
+  let client = clientAt(null, own, START)
+  const minutes: Minute[] = []
+  const pass = (now: number): void => {
+    own = renewed(own, now)
+    client = clientAt(client, own, now)
   }
-  expect(authoritiesOf(own)).toBe(2)
-  const since = new X509Certificate(own.authorities).validFromDate.getTime() + 300_000
+  const [authority, joinsAt] = [own.authorities, START + 490 * DAY]
+  for (let day = 10; day < 487; day += 10) {
+    if (day === clientDay) client = clientAt(null, own, START + day * DAY)
+    pass(START + day * DAY)
+  }
+  for (let minute = -10; minute < 0; minute += 1) minutes.push({ own, client })
   for (let minute = 0; minute <= 30; minute += 1) {
-    const before = own
-    own = renewed(own, since + minute * 60_000)
-    const server = new X509Certificate(own.cert)
-    const issuers = (known.match(/-----BEGIN[^-]+-----[^-]+-----END[^-]+-----/g) ?? []).map(
-      (pem) => new X509Certificate(pem),
-    )
-    expect(issuers.some((each) => server.verify(each.publicKey))).toBe(true)
-    seen.push([authoritiesOf(own), !own.authorities.includes(first)])
-    // A client learns what the minutes before knew.
-    if (minute % 5 === 4) known = before.authorities
+    pass(joinsAt + minute * 60_000)
+    minutes.push({ own, client })
   }
-  expect(seen[0]).toEqual([2, false])
-  expect(seen.at(-1)).toEqual([1, true])
+  expect(minutes.map(({ own: each }) => authoritiesOf(each)).join('')).toBe(
+    `${'1'.repeat(10)}${'2'.repeat(20)}${'1'.repeat(11)}`,
+  )
+  expect(own.authorities).not.toContain(authority.trim())
+  return { minutes, joinsAt }
+}
+
+it.each([0, 400])(
+  'During the change of an authority servers and a client of day %i accept each other if either lags',
+  (clientDay) => {
+    const { minutes } = changeOfAuthority(clientDay)
+    for (const [at, { own, client }] of minutes.entries())
+      for (let lag = 0; lag <= Math.min(LAG_MINUTES, at); lag += 1) {
+        const late = minutes[at - lag] as Minute
+        const seen = {
+          lateClientKnowsServer: knows(late.client.authorities, own.cert),
+          clientKnowsLateServer: knows(client.authorities, late.own.cert),
+          serverKnowsLateClient: knows(own.authorities, late.client.cert),
+          lateServerKnowsClient: knows(late.own.authorities, client.cert),
+        }
+        const all = Object.fromEntries(Object.keys(seen).map((each) => [each, true]))
+        expect({ at, lag, ...seen }).toEqual({ at, lag, ...all })
+      }
+  },
+)
+
+it('A client that servers would refuse gets a certificate at once, also while a new authority joins', () => {
+  const { minutes, joinsAt } = changeOfAuthority(0)
+  const { own, client } = minutes[10] as Minute
+  expect(authoritiesOf(own)).toBe(2)
+  expect(clientAt(client, own, joinsAt)).toBe(client)
+  const stranger = clientAt(null, renewed(null, joinsAt), joinsAt)
+  const past = { from: START, to: joinsAt }
+  const authority = { cert: own.authorities, key: own.authorityKey }
+  const over = makeCertificate(authority, { subject: 'a', names: [], purpose: 'client', validity: past })
+  for (const given of [null, stranger, over, { ...client, key: stranger.key }, { ...client, cert: 'none' }]) {
+    const { authorities } = own
+    const made = clientAt(given === null ? null : { ...given, authorities }, own, joinsAt)
+    expect(made.cert).not.toBe(given?.cert)
+    expect(knows(own.authorities, made.cert)).toBe(true)
+  }
 })
