@@ -5,6 +5,9 @@
  * 2. After a pause, in which each of them has learned it, the new one signs the certificates of the server
  *    and of its clients. Only a client without a certificate that servers accept gets one before.
  * 3. After another pause, in which each of them shows the new certificate, the old authority is dropped.
+ * The scheduler of Kubernetes learns authorities only when it starts. The old authority therefore also signs
+ * the new one, and the server shows that certificate, the bridge, until the old authority ends
+ * (decision 0184).
  */
 import { createPrivateKey, X509Certificate } from 'node:crypto'
 import type { DurationMs, Instant } from '../../protocol/units.ts'
@@ -16,6 +19,7 @@ export interface OwnCertificates {
   readonly authorities: string
   /** Key of the newest authority. */
   readonly authorityKey: string
+  /** Of the server, and the bridge if there is one. */
   readonly cert: string
   readonly key: string
 }
@@ -39,15 +43,12 @@ export function renewedCertificates(
   if (given === null || read === null) return allNew(subject, names, now)
   const { authorities, server } = read
   const newest = authorities[0] as X509Certificate
-  if (isDue(newest, now)) {
-    const authority = newAuthority(subject, now)
-    return { ...given, authorities: authority.cert + newest.toString(), authorityKey: authority.key }
-  }
+  if (isDue(newest, now)) return { ...given, ...newlyJoined(given, newest, server, subject, now) }
   const isOfNewest = server.checkIssued(newest)
   const isWanted = isDue(server, now) || !isOfNewest || names.some((name) => !hasName(server, name))
   if (isWanted && isSettled(authorities, now)) {
-    const authority = { cert: newest.toString(), key: given.authorityKey }
-    return { ...given, ...newServer(authority, subject, names, now) }
+    const { cert, key } = newServer({ cert: newest.toString(), key: given.authorityKey }, subject, names, now)
+    return { ...given, cert: cert + bridgeIn(given, now), key }
   }
   const isOldUnused = isOfNewest && authorities.length > 1 && ageMs(server, now) >= SETTLED_AFTER_MS
   return isOldUnused ? { ...given, authorities: newest.toString() } : given
@@ -71,7 +72,7 @@ export function renewedClient(
   { authorities, authorityKey }: OwnCertificates,
   now: Instant,
 ): ClientCertificates {
-  const all = authoritiesIn(authorities)
+  const all = certificatesIn(authorities)
   const newest = all[0] as X509Certificate
   const keepsIt = (own: X509Certificate): boolean =>
     !isSettled(all, now) || (isSignedBy(own, newest) && !isDue(own, now))
@@ -92,7 +93,7 @@ export function expiryOf({ cert }: OwnCertificates): Instant {
 /** Null if they cannot be used, because they were changed by hand or have expired. */
 function readCertificates(given: OwnCertificates, now: Instant) {
   try {
-    const authorities = authoritiesIn(given.authorities)
+    const authorities = certificatesIn(given.authorities)
     const server = new X509Certificate(given.cert)
     const [newest] = authorities
     const isWhole =
@@ -130,6 +131,27 @@ function isAccepted(
   return own.checkPrivateKey(createPrivateKey(key)) && issuers.length > 0 && isValid(own, now)
 }
 
+/** With the bridge from the authority before to the one that joins it. */
+function newlyJoined(
+  { authorityKey }: OwnCertificates,
+  before: X509Certificate,
+  server: X509Certificate,
+  subject: string,
+  now: Instant,
+): Omit<OwnCertificates, 'key'> {
+  const { cert, key } = newAuthority(subject, now)
+  const issuer = { cert: before.toString(), key: authorityKey }
+  const span = { from: now - BACKDATED_MS, to: before.validToDate.getTime() }
+  const bridge = makeAuthority(authorityName(subject), span, { key, issuer })
+  return { authorities: cert + issuer.cert, authorityKey: key, cert: server.toString() + bridge.cert }
+}
+
+/** Empty: none is valid. */
+function bridgeIn({ cert }: OwnCertificates, now: Instant): string {
+  const valid = certificatesIn(cert).filter((each, index) => index > 0 && isValid(each, now))
+  return valid.map(String).join('')
+}
+
 function allNew(subject: string, names: readonly string[], now: Instant): OwnCertificates {
   const authority = newAuthority(subject, now)
   return {
@@ -140,7 +162,11 @@ function allNew(subject: string, names: readonly string[], now: Instant): OwnCer
 }
 
 function newAuthority(subject: string, now: Instant): Issued {
-  return makeAuthority(`${subject} authority`, validity(now, AUTHORITY_LIFE_MS))
+  return makeAuthority(authorityName(subject), validity(now, AUTHORITY_LIFE_MS))
+}
+
+function authorityName(subject: string): string {
+  return `${subject} authority`
 }
 
 function newServer(authority: Issued, subject: string, names: readonly string[], now: Instant): Issued {
@@ -154,7 +180,7 @@ function validity(now: Instant, lifeMs: DurationMs): Validity {
   return { from: now - BACKDATED_MS, to: now + lifeMs }
 }
 
-function authoritiesIn(pem: string): readonly X509Certificate[] {
+function certificatesIn(pem: string): readonly X509Certificate[] {
   const all = pem.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? []
   return all.map((each) => new X509Certificate(each))
 }

@@ -5,7 +5,9 @@
 import {
   createHash,
   createPrivateKey,
+  createPublicKey,
   generateKeyPairSync,
+  type KeyObject,
   randomBytes,
   sign,
   X509Certificate,
@@ -34,16 +36,31 @@ const EXTENDED_USAGE = [2, 5, 29, 37]
 const PURPOSES = { server: [1, 3, 6, 1, 5, 5, 7, 3, 1], client: [1, 3, 6, 1, 5, 5, 7, 3, 2] }
 /** Signs certificates and lists of revoked ones. */
 const SIGNS = Buffer.from([1, 0b0000_0110])
+/** An authority signs the next one, and that signs servers and clients. */
+const LONGEST_PATH = Buffer.from([1])
 const DIGITAL_SIGNATURE = Buffer.from([7, 0b1000_0000])
 
-export function makeAuthority(name: string, validity: Validity): Issued {
-  const own = newKey()
+/**
+ * @param key PEM; absent: a new one
+ * @param issuer absent: itself
+ */
+export function makeAuthority(
+  name: string,
+  validity: Validity,
+  { key, issuer }: { readonly key?: string; readonly issuer?: Issued } = {},
+): Issued {
+  const own = key === undefined ? newKey() : ownKey(createPrivateKey(key))
   const extensions = [
-    extension(BASIC_CONSTRAINTS, sequence(boolean(true), integer(Buffer.from([0]))), true),
+    extension(BASIC_CONSTRAINTS, sequence(boolean(true), integer(LONGEST_PATH)), true),
     extension(KEY_USAGE, tagged(0x03, SIGNS), true),
     extension(SUBJECT_KEY, tagged(0x04, own.id)),
+    ...(issuer === undefined ? [] : [issuerKey(issuer)]),
   ]
-  return signed({ subject: name, validity, own, extensions }, { subject: name, key: own.privatePem })
+  const signer =
+    issuer === undefined
+      ? { subject: name, key: own.privatePem }
+      : { subject: issuerName(issuer), key: issuer.key }
+  return signed({ subject: name, validity, own, extensions }, signer)
 }
 
 /** @param names DNS names; `purpose`: of the end of the connection that shows the certificate */
@@ -58,21 +75,28 @@ export function makeCertificate(
 ): Issued {
   const own = newKey()
   const { names, purpose, subject, validity } = request
-  const issuer = new X509Certificate(authority.cert)
   const alternatives = names.map((name) => tagged(0x82, Buffer.from(name, 'ascii')))
   const extensions = [
     extension(BASIC_CONSTRAINTS, sequence(), true),
     extension(KEY_USAGE, tagged(0x03, DIGITAL_SIGNATURE), true),
     extension(EXTENDED_USAGE, sequence(oid(PURPOSES[purpose]))),
     extension(SUBJECT_KEY, tagged(0x04, own.id)),
-    extension(
-      AUTHORITY_KEY,
-      sequence(tagged(0x80, keyId(issuer.publicKey.export({ type: 'spki', format: 'der' })))),
-    ),
+    issuerKey(authority),
     ...(names.length === 0 ? [] : [extension(ALTERNATIVE_NAMES, sequence(...alternatives))]),
   ]
-  const issuerName = /^CN=(.*)$/m.exec(issuer.subject)?.[1] ?? ''
-  return signed({ subject, validity, own, extensions }, { subject: issuerName, key: authority.key })
+  return signed(
+    { subject, validity, own, extensions },
+    { subject: issuerName(authority), key: authority.key },
+  )
+}
+
+function issuerKey({ cert }: Issued): Buffer {
+  const spki = new X509Certificate(cert).publicKey.export({ type: 'spki', format: 'der' })
+  return extension(AUTHORITY_KEY, sequence(tagged(0x80, keyId(spki))))
+}
+
+function issuerName({ cert }: Issued): string {
+  return /^CN=(.*)$/m.exec(new X509Certificate(cert).subject)?.[1] ?? ''
 }
 
 interface OwnKey {
@@ -82,8 +106,11 @@ interface OwnKey {
 }
 
 function newKey(): OwnKey {
-  const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
-  const spki = publicKey.export({ type: 'spki', format: 'der' })
+  return ownKey(generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey)
+}
+
+function ownKey(privateKey: KeyObject): OwnKey {
+  const spki = createPublicKey(privateKey).export({ type: 'spki', format: 'der' })
   return { spki, privatePem: privateKey.export({ type: 'pkcs8', format: 'pem' }).toString(), id: keyId(spki) }
 }
 

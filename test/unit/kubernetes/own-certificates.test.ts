@@ -78,6 +78,23 @@ it('OpenSSL accepts authority and certificates for their purpose only', () => {
   }
 })
 
+it('A client that knows only the authority before accepts the server until that authority ends', async () => {
+  const now = Date.now()
+  const first = renewed(null, now - 500 * DAY)
+  let own = first
+  for (let day = 470; day > 14; day -= 30) own = renewed(own, now - day * DAY)
+  for (let minute = 60; minute >= 0; minute -= 10) own = renewed(own, now - minute * 60_000)
+  const [leaf = '', bridge = ''] = own.cert.split(/(?<=END CERTIFICATE-----\n)/)
+  expect([authoritiesOf(own), own.authorities === first.authorities]).toEqual([1, false])
+  expect(await refusalOf(own, own.authorities, 'localhost')).toBeNull()
+  expect(await refusalOf(own, first.authorities, 'localhost')).toBeNull()
+  expect(await refusalOf({ ...own, cert: leaf }, first.authorities, 'localhost')).toMatch(/CERT|VERIFY/)
+  const [authority, bridged] = [new X509Certificate(first.authorities), new X509Certificate(bridge)]
+  expect(bridged.validTo).toBe(authority.validTo)
+  for (let day = 60; day <= 240; day += 60) own = renewed(own, now + day * DAY)
+  expect(own.cert).not.toContain(bridge)
+})
+
 it('Dates beyond 2049 are written as the standard demands', () => {
   const validity = { from: Date.parse('2049-12-31T23:59:59Z'), to: Date.parse('2050-01-01T00:00:00Z') }
   const { validFromDate, validToDate } = new X509Certificate(makeAuthority('late', validity).cert)
