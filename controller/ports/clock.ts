@@ -1,4 +1,4 @@
-import type { Instant } from '../../protocol/units.ts'
+import type { DurationMs, Instant } from '../../protocol/units.ts'
 
 /** Cancels the pending call. Does nothing once it has run. */
 export type CancelTimer = () => void
@@ -42,3 +42,16 @@ export const RANK_DEVICE: TimerRank = 0
 export const RANK_MESSAGE: TimerRank = 1
 export const RANK_ARRIVAL: TimerRank = 2
 export const RANK_DECISION: TimerRank = 3
+
+/** Resolves after this time, or at once when the signal is aborted. */
+export function timePasses(clock: Clock, ms: DurationMs, signal?: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const end = (): void => {
+      cancel()
+      signal?.removeEventListener('abort', end)
+      resolve()
+    }
+    const cancel = clock.at(clock.now() + ms, end)
+    signal?.addEventListener('abort', end)
+  })
+}

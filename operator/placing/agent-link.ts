@@ -5,7 +5,8 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { AgentReport, PodReport, SwapMark } from '../../protocol/agent-messages.ts'
 import { latestMarks } from '../../protocol/latest-marks.ts'
-import type { Instant, Mib } from '../../protocol/units.ts'
+import type { CancelTimer, Clock } from '../../controller/ports/clock.ts'
+import type { DurationMs, Instant, Mib } from '../../protocol/units.ts'
 import type { DeclaredGpu } from './declared-gpus.ts'
 import type { KeptMarks } from './swap-marks.ts'
 
@@ -25,21 +26,22 @@ const SILENT_AFTER_MS = 15_000
 
 export class AgentLink {
   device: LinkedDevice | null = null
-  readonly #now: () => Instant
+  readonly #clock: Clock
   readonly #orders = new Map<string, Order>()
   #last: { readonly report: AgentReport; readonly pods: ReadonlyMap<string, PodReport> } | null = null
   #heardAt: Instant = 0
   #number = 0
   #latest: readonly SwapMark[] = []
-  #woken = Promise.withResolvers<void>()
+  /** Ends of the waits in progress. */
+  readonly #waits = new Set<() => void>()
 
-  constructor(now: () => Instant) {
-    this.#now = now
+  constructor(clock: Clock) {
+    this.#clock = clock
   }
 
   /** It has reported within the last seconds. */
   get isHeard(): boolean {
-    return this.#last !== null && this.#now() - this.#heardAt < SILENT_AFTER_MS
+    return this.#last !== null && this.#clock.now() - this.#heardAt < SILENT_AFTER_MS
   }
 
   /** Null: it has never reported to this operator. */
@@ -66,19 +68,18 @@ export class AgentLink {
     const before = this.gpus
     this.#note([...(report.rounds ?? []), ...report.pods.flatMap(({ marks = [] }) => marks)])
     this.#last = { report, pods: new Map(report.pods.map((pod) => [pod.pod, pod])) }
-    this.#heardAt = this.#now()
+    this.#heardAt = this.#clock.now()
     this.device?.reported(report)
     return !isDeepStrictEqual(before, this.gpus)
   }
 
   /** Later orders have greater numbers, those of an earlier operator included. */
   give(podUid: string, wanted: Order['wanted'], marks = this.#marksOf(podUid)): Order {
-    this.#number = Math.max(this.#number + 1, this.#now())
+    this.#number = Math.max(this.#number + 1, this.#clock.now())
     const order = { number: this.#number, wanted, marks }
     this.#orders.set(podUid, order)
     this.#note(marks)
-    this.#woken.resolve()
-    this.#woken = Promise.withResolvers()
+    this.wake()
     return order
   }
 
@@ -104,8 +105,22 @@ export class AgentLink {
     this.#orders.delete(podUid)
   }
 
-  /** Resolves at the next order. */
-  ordered(): Promise<void> {
-    return this.#woken.promise
+  /** Resolves at the next order, or after this time. */
+  ordered(withinMs: DurationMs): Promise<void> {
+    return new Promise((resolve) => {
+      let cancel: CancelTimer = () => {}
+      const end = (): void => {
+        cancel()
+        this.#waits.delete(end)
+        resolve()
+      }
+      this.#waits.add(end)
+      cancel = this.#clock.at(this.#clock.now() + withinMs, end)
+    })
+  }
+
+  /** Ends all waits. */
+  wake(): void {
+    for (const end of [...this.#waits]) end()
   }
 }

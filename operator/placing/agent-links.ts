@@ -1,25 +1,26 @@
 /** The agents of all nodes, by the names of the nodes. */
-import type { Instant } from '../../protocol/units.ts'
+import type { Clock } from '../../controller/ports/clock.ts'
 import { AgentLink } from './agent-link.ts'
 
 export class AgentLinks {
-  readonly #now: () => Instant
+  readonly #clock: Clock
   readonly #links = new Map<string, AgentLink>()
 
-  constructor(now: () => Instant) {
-    this.#now = now
+  constructor(clock: Clock) {
+    this.#clock = clock
   }
 
   of(nodeName: string): AgentLink {
     const known = this.#links.get(nodeName)
     if (known !== undefined) return known
-    const link = new AgentLink(this.#now)
+    const link = new AgentLink(this.#clock)
     this.#links.set(nodeName, link)
     return link
   }
 
   /** Another operator may give orders from now on: reports and orders of before no longer hold. */
   clear(): void {
+    for (const link of this.#links.values()) link.wake()
     this.#links.clear()
   }
 

@@ -5,9 +5,9 @@
  *    that fails does so after a pause.
  * 3. Lists again when the version is too old.
  */
-import type { Clock } from '../../controller/ports/clock.ts'
+import { type Clock, timePasses } from '../../controller/ports/clock.ts'
 import type { RandomStream } from '../../controller/ports/random.ts'
-import type { DurationMs, Instant } from '../../protocol/units.ts'
+import type { Instant } from '../../protocol/units.ts'
 import {
   GONE,
   type KubeApi,
@@ -219,21 +219,8 @@ export class Reflector {
     const spread = Math.floor(doubled * (0.5 + this.#options.random() / 2))
     const cause = error instanceof WatchFailure ? error.cause : error
     const asked = cause instanceof KubeError ? (cause.retryAfterMs ?? 0) : 0
-    return this.#wait(Math.max(spread, Math.min(asked, LONGEST_PAUSE_MS)))
-  }
-
-  #wait(ms: DurationMs): Promise<void> {
-    const { clock } = this.#options
-    const { signal } = this.#stop
-    return new Promise((resolve) => {
-      const end = (): void => {
-        cancel()
-        signal.removeEventListener('abort', end)
-        resolve()
-      }
-      const cancel = clock.at(clock.now() + ms, end)
-      signal.addEventListener('abort', end)
-    })
+    const ms = Math.max(spread, Math.min(asked, LONGEST_PAUSE_MS))
+    return timePasses(this.#options.clock, ms, this.#stop.signal)
   }
 }
 

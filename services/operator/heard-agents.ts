@@ -1,4 +1,4 @@
-import { setTimeout as pause } from 'node:timers/promises'
+import { type Clock, timePasses } from '../../controller/ports/clock.ts'
 import type { AgentLinks } from '../../operator/placing/agent-links.ts'
 import { hadAgent } from '../../operator/placing/node-status.ts'
 import type { ClusterObjects } from './cluster-objects.ts'
@@ -8,15 +8,12 @@ const AGENTS_WITHIN_MS = 3_000
 const AGENTS_LOOK_MS = 50
 
 /** A term begins with what the agents know. One that stays silent is not waited for. */
-export async function agentsHeard({
-  objects,
-  agents,
-}: {
-  readonly objects: ClusterObjects
-  readonly agents: AgentLinks
-}): Promise<void> {
+export async function agentsHeard(
+  { objects, agents }: { readonly objects: ClusterObjects; readonly agents: AgentLinks },
+  clock: Clock,
+): Promise<void> {
   const silent = (): boolean =>
     objects.gpuNodeNames().some((name) => hadAgent(objects.gpuNode(name)) && !agents.of(name).isHeard)
   for (let waited = 0; silent() && waited < AGENTS_WITHIN_MS; waited += AGENTS_LOOK_MS)
-    await pause(AGENTS_LOOK_MS)
+    await timePasses(clock, AGENTS_LOOK_MS)
 }

@@ -1,8 +1,8 @@
 /** `headroom operator run`: places pods while it leads, and keeps copies of the cluster while it does not. */
-import { setTimeout as pause } from 'node:timers/promises'
 import { createSystemClock } from '../../controller/adapters/system-clock.ts'
 import { createSystemRandom } from '../../controller/adapters/system-random.ts'
-import type { Clock } from '../../controller/ports/clock.ts'
+import { timePasses } from '../../controller/ports/clock.ts'
+import type { Random } from '../../controller/ports/random.ts'
 import type { TermEnd } from '../../controller/ports/leadership.ts'
 import type { Extender } from '../../operator/adapters/extender-server.ts'
 import { LeaseLeadership } from '../../operator/adapters/lease-leadership.ts'
@@ -17,11 +17,13 @@ import { errorText } from '../../protocol/error-text.ts'
 import type { DurationMs, Percent } from '../../protocol/units.ts'
 import { ClusterObjects } from './cluster-objects.ts'
 import { Placement } from './placement.ts'
-import type { PlacementOptions } from './placement-parts.ts'
+import type { OwnClock, PlacementOptions } from './placement-parts.ts'
 import { PolicyTwin } from './policy-twin.ts'
 import { Reports } from './reports.ts'
 
-export interface OperatorOptions extends Pick<PlacementOptions, 'bindWithinMs' | 'record'> {
+type TermOptions = Pick<PlacementOptions, 'bindWithinMs' | 'record'>
+
+export interface OperatorOptions extends TermOptions, Partial<Pick<PlacementOptions, 'newClock' | 'random'>> {
   readonly api: KubeApi
   /** Name of this process among the replicas. */
   readonly name: string
@@ -34,8 +36,6 @@ export interface OperatorOptions extends Pick<PlacementOptions, 'bindWithinMs' |
   readonly onNote: (line: string) => void
   /** Called when it begins and ceases to lead. */
   readonly onLeading?: (isLeading: boolean) => void
-  /** Clock of the lease and the copies. Default: the system clock. */
-  readonly clock?: Clock
 }
 
 /** Pauses before another try of a term that could not begin. */
@@ -43,8 +43,8 @@ const RETRY_MS = 2_000
 
 export class Operator {
   readonly #options: OperatorOptions
-  readonly #own = createSystemClock()
-  readonly #clock: Clock
+  readonly #clock: OwnClock
+  readonly #random: Random
   readonly #agents: AgentLinks
   readonly #objects: ClusterObjects
   readonly #copy: ClusterCopy
@@ -60,12 +60,13 @@ export class Operator {
   constructor(options: OperatorOptions) {
     const { api, name, lease, leaseMs } = options
     this.#options = options
-    this.#clock = options.clock ?? this.#own
-    this.#agents = new AgentLinks(() => this.#own.now())
+    this.#clock = (options.newClock ?? createSystemClock)()
+    this.#random = options.random ?? createSystemRandom()
+    this.#agents = new AgentLinks(this.#clock)
     const noted = onceEach(options.onNote)
     this.#objects = new ClusterObjects(() => this.#copy)
     this.#copy = new ClusterCopy({
-      ...{ api, clock: this.#clock, random: createSystemRandom().stream('reflectors') },
+      ...{ api, clock: this.#clock, random: this.#random.stream('reflectors') },
       onChange: (what, change) => this.#changed(what, change),
       onFault: (error) => noted(`a copy of the cluster is behind: ${errorText(error)}`),
     })
@@ -107,7 +108,7 @@ export class Operator {
     if (!this.isBeginning || this.#objects.node(node) === null) return null
     const link = this.#agents.of(node)
     if (link.take(report)) this.#placement?.nodesChanged()
-    await Promise.race([link.ordered(), this.#stop.promise, pause(waitMs, undefined, { ref: false })])
+    await link.ordered(waitMs)
     return this.isLeading ? (this.#placement?.agentAnswer(node) ?? null) : null
   }
 
@@ -121,10 +122,11 @@ export class Operator {
     this.#isStopped = true
     this.#stop.resolve('stopped')
     this.#twin.close()
+    this.#agents.clear()
     await this.#running
     await this.#leadership.close()
     await this.#copy.stop()
-    this.#own.stop()
+    this.#clock.stop()
   }
 
   async #run(): Promise<void> {
@@ -171,9 +173,11 @@ export class Operator {
 
   async #begin(onContradiction: (how: 'contradiction') => void): Promise<Placement | null> {
     const { api, helmPercent, probeSeconds, observes = false, onNote, bindWithinMs, record } = this.#options
+    const { newClock = createSystemClock } = this.#options
     try {
       const placement = await Placement.start({
-        ...{ api, helmPercent, probeSeconds, observes, onNote, objects: this.#objects, agents: this.#agents },
+        ...{ api, helmPercent, probeSeconds, observes, onNote, newClock, random: this.#random },
+        ...{ objects: this.#objects, agents: this.#agents },
         leads: () => this.#leadership.epoch !== 0,
         onContradiction: (why) => {
           onNote(`begins again: ${why}`)
@@ -195,9 +199,7 @@ export class Operator {
   }
 
   #pause(): Promise<'paused'> {
-    return new Promise((resolve) => {
-      this.#clock.at(this.#clock.now() + RETRY_MS, () => resolve('paused'))
-    })
+    return timePasses(this.#clock, RETRY_MS).then(() => 'paused')
   }
 
   #changed(what: Copied, change: Change): void {

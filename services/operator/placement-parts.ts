@@ -1,5 +1,7 @@
 /** The parts of a term, apart from its decisions. */
+import type { SystemClock } from '../../controller/adapters/system-clock.ts'
 import type { Clock } from '../../controller/ports/clock.ts'
+import type { Random } from '../../controller/ports/random.ts'
 import type { InputTap } from '../../controller/recording/input-recorder.ts'
 import type { AgentLinks } from '../../operator/placing/agent-links.ts'
 import type { NodeLimits } from '../../operator/placing/claims.ts'
@@ -7,11 +9,17 @@ import type { NodeBook } from '../../operator/placing/node-book.ts'
 import { PodBindings } from '../../operator/placing/pod-bindings.ts'
 import type { KubeApi } from '../../operator/ports/kube-api.ts'
 import { errorText } from '../../protocol/error-text.ts'
-import type { DurationMs, Percent } from '../../protocol/units.ts'
+import type { DurationMs, Instant, Percent } from '../../protocol/units.ts'
 import type { ClusterObjects } from './cluster-objects.ts'
+
+/** What stops with it never runs. */
+export type OwnClock = Clock & Pick<SystemClock, 'stop'>
 
 export interface PlacementOptions {
   readonly api: KubeApi
+  /** Makes the clock of a term. */
+  readonly newClock: () => OwnClock
+  readonly random: Random
   readonly objects: ClusterObjects
   readonly agents: AgentLinks
   readonly helmPercent: Percent
@@ -41,8 +49,8 @@ interface Term {
 }
 
 /** ISO 8601, as the times of Kubernetes. */
-export function wholeSeconds(date: Date): string {
-  return date.toISOString().replace(/\.\d+Z$/, 'Z')
+export function wholeSeconds(instant: Instant): string {
+  return new Date(instant).toISOString().replace(/\.\d+Z$/, 'Z')
 }
 
 export function podBindings(options: PlacementOptions, clock: Clock, term: Term): PodBindings {

@@ -3,9 +3,8 @@
  * facts are objects of Kubernetes: a new term begins with an empty store in recovery, and learns from every
  * node which pods it runs.
  */
-import { createSystemClock, type SystemClock } from '../../controller/adapters/system-clock.ts'
-import { createSystemRandom } from '../../controller/adapters/system-random.ts'
 import type { Controller } from '../../controller/controller.ts'
+import type { Clock } from '../../controller/ports/clock.ts'
 import { createMemoryStorage } from '../../gpu-server/core/storage.ts'
 import { ServerCore } from '../../gpu-server/core/server-core.ts'
 import type { Pod } from '../../operator/contract/kubernetes.ts'
@@ -33,7 +32,8 @@ import { inParallel } from '../in-parallel.ts'
 import { NodeSettings } from './node-settings.ts'
 import { agentsHeard } from './heard-agents.ts'
 import { NODE_KIND } from './node-records.ts'
-import { type PlacementOptions, podBindings, type TermRecording, wholeSeconds } from './placement-parts.ts'
+import { podBindings, type TermRecording, wholeSeconds } from './placement-parts.ts'
+import type { OwnClock, PlacementOptions } from './placement-parts.ts'
 import { BY, PodQueue } from './pod-queue.ts'
 import { termController } from './term-controller.ts'
 import { whyPodWaits } from './why-pod-waits.ts'
@@ -52,9 +52,8 @@ const REPORTS_AT_A_TIME = 16
 
 export class Placement {
   readonly #options: PlacementOptions
-  readonly #clock: SystemClock = createSystemClock()
+  readonly #clock: OwnClock
   readonly #bus: SimBus
-  readonly #random = createSystemRandom()
   readonly #books = new Map<string, NodeBook>()
   readonly #hosts = new Map<string, Host>()
   readonly #queue: PodQueue
@@ -67,13 +66,14 @@ export class Placement {
   #hasChanged = false
   #areNodesDue = false
 
-  private constructor(options: PlacementOptions) {
-    const { objects, helmPercent, probeSeconds } = options
+  private constructor(options: PlacementOptions, clock: OwnClock) {
+    const { objects, helmPercent, probeSeconds, random } = options
     this.#options = options
+    this.#clock = clock
     const links = { passage: () => UNHINDERED, isCut: () => false }
-    this.#bus = new SimBus({ clock: this.#clock, mode: 'wire', links })
+    this.#bus = new SimBus({ clock, mode: 'wire', links })
     this.settings = new NodeSettings(objects, helmPercent, probeSeconds)
-    this.bindings = options.observes ? new ObservedBindings() : podBindings(options, this.#clock, this)
+    this.bindings = options.observes ? new ObservedBindings() : podBindings(options, clock, this)
     const nodes = [...this.#declared()].map(([name, gpus]) => {
       const agent = this.#link(name)
       const limits = this.settings.limitsOf(name)
@@ -82,8 +82,8 @@ export class Placement {
     this.#recording = options.record?.() ?? null
     this.controller = termController({
       inputTap: this.#recording?.tap ?? null,
-      ...{ clock: this.#clock, random: this.#random, nodes, config: this.settings.config() },
-      bus: deferredBus(this.#bus.endpoint(null), this.#clock),
+      ...{ clock, random, nodes, config: this.settings.config() },
+      bus: deferredBus(this.#bus.endpoint(null), clock),
       onFault: (fault) => options.onContradiction(errorText(fault)),
     })
     this.#queue = new PodQueue({ objects, controller: this.controller, onNote: options.onNote })
@@ -95,8 +95,9 @@ export class Placement {
 
   /** Rejects when the API server does not answer. */
   static async start(options: PlacementOptions): Promise<Placement> {
-    await agentsHeard(options)
-    const placement = new Placement(options)
+    const clock = options.newClock()
+    await agentsHeard(options, clock)
+    const placement = new Placement(options, clock)
     try {
       await placement.#start()
       return placement
@@ -115,7 +116,7 @@ export class Placement {
     this.#clock.stop()
   }
 
-  get clock(): SystemClock {
+  get clock(): Clock {
     return this.#clock
   }
 
@@ -208,7 +209,7 @@ export class Placement {
       const host = this.#hosts.get(name)
       if (JSON.stringify(host?.gpus) === JSON.stringify(gpus)) continue
       // A claim needs the GPUs in the status.
-      void this.report(name, wholeSeconds(new Date())).then(
+      void this.report(name).then(
         () => this.#declare(name, gpus),
         (error: unknown) => this.#options.onNote(errorText(error)),
       )
@@ -261,12 +262,13 @@ export class Placement {
     await restoreClaims(this.#claims(), (name) => this.#hosts.has(name))
   }
 
-  report(nodeName: string, now: string): Promise<string | null> {
+  report(nodeName: string): Promise<string | null> {
     const found = this.#gpusOf(nodeName)
     const overcommit = this.settings.overcommitOf(nodeName)
     const agent = this.#options.agents.of(nodeName)
     const foreignMib = (uuid: string): Mib => agent.foreignMib(uuid)
     const isOut = (uid: string): boolean => this.isOut(nodeName, uid)
+    const now = wholeSeconds(this.#clock.now())
     return this.book(nodeName).change((status: GPUNodeStatus) =>
       reportedStatus(status, {
         ...{ ...found, overcommit, hasAgent: agent.isHeard, foreignMib, isOut, now },
@@ -280,9 +282,8 @@ export class Placement {
   async #start(): Promise<void> {
     const { objects } = this.#options
     await this.#dropStaleClaims()
-    await inParallel(this.#declared().keys(), REPORTS_AT_A_TIME, async (name) => {
-      await this.report(name, wholeSeconds(new Date()))
-    })
+    const names = this.#declared().keys()
+    await inParallel(names, REPORTS_AT_A_TIME, async (name) => void (await this.report(name)))
     await this.controller.start()
     const pods = [...objects.pods()].toSorted(byCreation)
     const bound = pods.filter((pod) => this.stageOf(pod) === 'bound')
@@ -364,7 +365,7 @@ export class Placement {
     })
     const core = new ServerCore({
       ...{ nodeId: id, name, address: name, hostSwapMib, ...NODE_KIND, deviceKind: NODE_KIND.device },
-      ...{ clock: this.#clock, random: this.#random.stream(`server/${name}`) },
+      ...{ clock: this.#clock, random: this.#options.random.stream(`server/${name}`) },
       bus: deferredBus(this.#bus.endpoint(name), this.#clock),
       ...{ device, storage: createMemoryStorage(), areHeartbeatsElided: false },
       onRefused: (reason) => onNote(`node ${name} was refused: ${reason}`),
@@ -389,7 +390,7 @@ export class Placement {
   /** While it observes, what the agent reports does not count, and no order reaches it. */
   #link(nodeName: string): AgentLink {
     const { observes, agents } = this.#options
-    return observes ? new AgentLink(() => this.#clock.now()) : agents.of(nodeName)
+    return observes ? new AgentLink(this.#clock) : agents.of(nodeName)
   }
 
   #swapMib(nodeName: string): Mib {

@@ -102,13 +102,13 @@ export class Reports {
       this.#placement.tryRefusedAgain(this.#round % REFUSED_ALL_EVERY_ROUNDS === 0)
     if (!this.#areNodesDue && this.#round % NODES_EVERY_ROUNDS !== 0) return
     this.#areNodesDue = false
-    const now = wholeSeconds(new Date(this.#placement.clock.now()))
+    const now = wholeSeconds(this.#placement.clock.now())
     this.#placement.dropGonePods()
     await this.#placement.repairClaims()
     await inParallel(this.#objects.nodes(), WRITES_AT_A_TIME, async ({ metadata }) => {
       // Other nodes of the cluster are left alone; one that was ours says so.
       const isOurs = isEnabled(metadata) || this.#objects.gpuNode(metadata.name ?? '') !== null
-      if (isOurs && !this.#isStopped) await this.#reportNode(metadata.name ?? '', now)
+      if (isOurs && !this.#isStopped) await this.#reportNode(metadata.name ?? '')
     })
     if (this.#isStopped) return
     await this.#writePolicies(now)
@@ -127,10 +127,10 @@ export class Reports {
     })
   }
 
-  async #reportNode(name: string, now: string): Promise<void> {
+  async #reportNode(name: string): Promise<void> {
     const book = this.#placement.book(name)
     const before = book.status
-    await this.#placement.report(name, now)
+    await this.#placement.report(name)
     for (const { reason, message } of newFaults(before, book.status))
       await this.#tell(nodeSubject(name, book.uid), { type: 'Warning', reason, note: message })
   }

@@ -16,6 +16,11 @@ export class ProcessClock implements Clock {
     this.#pause = pause
   }
 
+  /** As its death. */
+  stop(): void {
+    this.isDead = true
+  }
+
   now(): Instant {
     return this.#inner.now()
   }

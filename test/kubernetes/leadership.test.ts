@@ -3,8 +3,9 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { afterAll, beforeAll, describe } from 'vitest'
 import { createSystemClock } from '../../controller/adapters/system-clock.ts'
 import { LeaseLeadership } from '../../operator/adapters/lease-leadership.ts'
+import { Pause } from '../../simulator/kernel/pause.ts'
+import { ProcessClock } from '../../simulator/kernel/process-clock.ts'
 import { ControlPlane, whyNoControlPlane } from '../support/kubernetes/control-plane.ts'
-import { freezableClock } from '../support/kubernetes/freezable-clock.ts'
 import { leadershipContract } from '../support/leadership-contract.ts'
 
 const LEASE_MS = 3_000
@@ -24,9 +25,10 @@ describe.skipIf(whyNoControlPlane() !== null)('With etcd and kube-apiserver', ()
       leaseMs: LEASE_MS,
       isExact: false,
       candidate: (name, leaseMs = LEASE_MS) => {
-        const clock = freezableClock(createSystemClock())
+        const pause = new Pause()
+        const clock = new ProcessClock(createSystemClock(), pause)
         const leadership = new LeaseLeadership({ api: plane.client(), clock, name, lease, leaseMs })
-        return { leadership, freeze: () => clock.freeze(), thaw: () => clock.thaw() }
+        return { leadership, freeze: () => pause.begin(), thaw: () => pause.end() }
       },
       pass: (ms) => delay(ms),
       remove: async () => {},

@@ -7,6 +7,7 @@ import { chooseVictims } from '../../controller/policy/swap/victims.ts'
 import { VICTIM_CLASSES, ROUND_FIELDS } from '../../controller/model/victim-class.ts'
 import { AgentLink } from '../../operator/placing/agent-link.ts'
 import { marksOf, nextDecision, recordedMarks } from '../../operator/placing/swap-marks.ts'
+import { VirtualClock } from '../../simulator/kernel/virtual-clock.ts'
 import { FairnessTracker } from '../../simulator/check/fairness-tracker.ts'
 
 const SEED = 20_261_128
@@ -45,7 +46,7 @@ function breaches({ sizes, decisions }: Run, restart: Restart): readonly unknown
   const tracker = new FairnessTracker()
   const found: unknown[] = []
   const ended = new Set<string>()
-  const link = new AgentLink(() => 0)
+  const link = new AgentLink(new VirtualClock(0))
   let rounds = newGpuRounds()
   for (const [number, { needMib, notEligible, isAfterRestart, ending }] of decisions.entries()) {
     const pods = PODS.filter((pod) => !ended.has(pod))

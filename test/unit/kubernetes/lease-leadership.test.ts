@@ -2,8 +2,9 @@
 import { expect, it, vi } from 'vitest'
 import { LeaseLeadership } from '../../../operator/adapters/lease-leadership.ts'
 import { KubeError, LEASES } from '../../../operator/ports/kube-api.ts'
+import { Pause } from '../../../simulator/kernel/pause.ts'
+import { ProcessClock } from '../../../simulator/kernel/process-clock.ts'
 import { VirtualClock } from '../../../simulator/kernel/virtual-clock.ts'
-import { freezableClock } from '../../support/kubernetes/freezable-clock.ts'
 import { memoryApi } from '../../support/kubernetes/memory-world.ts'
 import { leadershipContract } from '../../support/leadership-contract.ts'
 import { WAIT } from '../../support/wait.ts'
@@ -19,9 +20,10 @@ function aWorld() {
     clock,
     api,
     candidate: (name: string, leaseMs = LEASE_MS) => {
-      const own = freezableClock(clock)
+      const pause = new Pause()
+      const own = new ProcessClock(clock, pause)
       const leadership = new LeaseLeadership({ api, clock: own, name, lease, leaseMs })
-      return { leadership, freeze: () => own.freeze(), thaw: () => own.thaw() }
+      return { leadership, freeze: () => pause.begin(), thaw: () => pause.end() }
     },
     pass: async (ms: number) => {
       for (let step = 0; step < STEPS; step++) {

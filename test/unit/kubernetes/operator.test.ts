@@ -16,7 +16,8 @@ import {
   VENDOR_NODE_POLICY,
 } from '../../../operator/contract/policies.ts'
 import { type KubeApi, NODES, ownResource, PODS } from '../../../operator/ports/kube-api.ts'
-import { freezableClock } from '../../support/kubernetes/freezable-clock.ts'
+import { Pause } from '../../../simulator/kernel/pause.ts'
+import { ProcessClock } from '../../../simulator/kernel/process-clock.ts'
 import { OperatorWorld } from '../../support/kubernetes/operator-world.ts'
 import { aClusterPolicy, aNodePolicy, aPod } from '../../support/kubernetes/objects.ts'
 import { WAIT } from '../../support/wait.ts'
@@ -146,7 +147,8 @@ it('A leader is announced before it places pods, so that agents report to it', a
 it('A leader that is paused between claim and binding cannot overbook after a takeover', async () => {
   await world.addNode('a', 24 * GIB)
   const [paused, claimed] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
-  const clock = freezableClock(createSystemClock())
+  const pause = new Pause()
+  const newClock = () => new ProcessClock(createSystemClock(), pause)
   const { api } = world
   const slow: KubeApi = {
     ...delegating(api),
@@ -158,11 +160,11 @@ it('A leader that is paused between claim and binding cannot overbook after a ta
       return api.create(kind, object, options)
     },
   }
-  world.start({ clock, api: slow })
+  world.start({ newClock, api: slow })
   await world.addPod('first', '20Gi')
   await claimed.promise
   // Its binding is under way, and it no longer renews its lease.
-  clock.freeze()
+  pause.begin()
   await world.addPod('urgent', '20Gi', (pod) => ({
     ...pod,
     spec: { ...pod.spec, priorityClassName: 'headroom-p0' },
@@ -174,7 +176,7 @@ it('A leader that is paused between claim and binding cannot overbook after a ta
   expect((await world.pod('first')).spec.nodeName).toBeUndefined()
   const { claims = [] } = await world.status('a')
   expect(claims.map(({ podName }) => podName)).toEqual(['urgent'])
-  clock.thaw()
+  pause.end()
 })
 
 it('A claim that an earlier leader stores after a takeover is given up', async () => {
