@@ -20,6 +20,11 @@ export class OutPods {
     return [...this.#pods.values()]
   }
 
+  /** As it was when it was swapped out. */
+  find(pod: string): KeptPod | undefined {
+    return this.#pods.get(pod)
+  }
+
   /** It is durable before this returns. */
   add(pod: KeptPod): void {
     this.#pods.set(pod.pod, pod)

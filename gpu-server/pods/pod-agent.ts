@@ -225,12 +225,34 @@ export class PodAgent {
     const isWatchedAsBefore =
       isDeepStrictEqual(start, task.start) && isDeclaredWakeable === task.isDeclaredWakeable
     if (task.isOut && !task.isMoving && !isWatchedAsBefore) void this.#watch(task)
-    if (order.order === 0 || order.order === task.order || task.isMoving) return
+    if (task.isMoving) return
+    if (order.order === 0 || order.order === task.order) return this.#heedRestart(task)
     task.order = order.order
     task.outcome = null
     task.whyNot = null
     if (task.isOut === (order.wanted === 'out')) task.outcome = 'done'
     else this.#begin(task, order.wanted)
+  }
+
+  /** A container of a pod that is out ended, for example for lack of memory: the kubelet starts another. */
+  #heedRestart(task: PodTask): void {
+    if (!task.isOut) return
+    const { containers } = task.facts
+    const swappedOut = this.#out.find(task.taskId)?.containers ?? []
+    const isNew = (id: string): boolean => !swappedOut.includes(id)
+    if (containers.some(isNew)) task.wantsGpu = true
+    if (containers.every(isNew) && task.processIds().length > 0) this.#takeRestarted(task)
+  }
+
+  /** Its bytes ended with the containers from before. It uses the GPU only after an order to return. */
+  #takeRestarted(task: PodTask): void {
+    this.#drop(task)
+    const { marks, order, outcome } = task
+    const restarted = Object.assign(this.#newTask(task.facts), { marks, order })
+    this.#track(restarted, async () => {
+      await this.#move(restarted, 'out')
+      restarted.outcome = outcome
+    })
   }
 
   /** The operator knows it no more: it has ended, or it must not stay stopped. */
@@ -248,8 +270,12 @@ export class PodAgent {
   }
 
   #begin(task: PodTask, to: PodOrder['wanted']): void {
+    this.#track(task, () => this.#move(task, to))
+  }
+
+  #track(task: PodTask, act: () => Promise<void>): void {
     task.isMoving = true
-    const move = this.#move(task, to).finally(() => this.#moves.delete(move))
+    const move = act().finally(() => this.#moves.delete(move))
     this.#moves.add(move)
   }
 

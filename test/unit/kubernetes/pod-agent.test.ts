@@ -13,6 +13,7 @@ import { swapSetting } from '../../../operator/contract/variables.ts'
 import { WAIT } from '../../support/wait.ts'
 
 const ID = 'ab'.repeat(32)
+const NEXT_ID = 'cd'.repeat(32)
 const POD = { pod: 'u', containers: [ID], gpus: [0], vram_mib: 1_024 }
 let folder: string
 let foreignMib = 0
@@ -33,10 +34,10 @@ afterEach(async () => {
   rmSync(folder, { recursive: true })
 })
 
-function startProcess(env: Readonly<Record<string, string>> = {}): number {
+function startProcess(env: Readonly<Record<string, string>> = {}, id = ID): number {
   child = spawn('sleep', ['1000'], { env, stdio: 'ignore' })
   const { pid = 0 } = child
-  const cgroup = join(folder, 'kubepods', `cri-containerd-${ID}.scope`)
+  const cgroup = join(folder, 'kubepods', `cri-containerd-${id}.scope`)
   mkdirSync(cgroup, { recursive: true })
   writeFileSync(join(cgroup, 'cgroup.procs'), `${pid}\n`)
   return pid
@@ -146,6 +147,43 @@ it('A pod whose container has started again counts as just used', async () => {
   const opened = await open()
   opened.obey({ pods: [{ ...POD, order: 0, wanted: 'in' }] })
   expect(opened.report().pods).toMatchObject([{ pod: 'u', wants_gpu: true }])
+})
+
+it('A pod whose container starts again while it is out is swapped out again, and wants back', async () => {
+  startProcess()
+  await open()
+  expect(await ordered('out', 1)).toMatchObject({ residency: 'out' })
+  child.kill('SIGKILL')
+  const pid = startProcess({}, NEXT_ID)
+  const obeyed = async (order: number, ...containers: readonly string[]) => {
+    const wanted = order === 1 ? ('out' as const) : ('in' as const)
+    agent?.obey({ pods: [{ ...POD, containers: [...containers], order, wanted }] })
+    await agent?.settled()
+    return agent?.report().pods[0]
+  }
+  expect(await obeyed(1)).toMatchObject({ residency: 'out' })
+  const out = { residency: 'out', order: 1, outcome: 'done', wants_gpu: true }
+  expect(await obeyed(1, NEXT_ID)).toMatchObject(out)
+  expect(stateOf(pid)).toBe('T')
+  expect(JSON.parse(readFileSync(join(folder, 'out-pods.json'), 'utf8'))).toMatchObject([
+    { containers: [NEXT_ID] },
+  ])
+  expect(await obeyed(1, NEXT_ID)).toMatchObject(out)
+  expect(await obeyed(2, NEXT_ID)).toMatchObject({ residency: 'in', order: 2, outcome: 'done' })
+  expect(stateOf(pid)).not.toBe('T')
+})
+
+it('A pod of which one container starts again while it is out wants to return', async () => {
+  startProcess()
+  const opened = await open()
+  opened.obey({ pods: [{ ...POD, order: 0, wanted: 'in' }] })
+  await vi.waitFor(async () => {
+    await opened.sample()
+    expect(opened.report().pods).toMatchObject([{ wants_gpu: false }])
+  }, WAIT)
+  expect(await ordered('out', 1)).toMatchObject({ residency: 'out', wants_gpu: false })
+  opened.obey({ pods: [{ ...POD, containers: [ID, NEXT_ID], order: 1, wanted: 'out' }] })
+  expect(opened.report().pods).toMatchObject([{ residency: 'out', wants_gpu: true }])
 })
 
 it('A state file that cannot be read is a fault that names the place', async () => {
