@@ -29,7 +29,8 @@ import {
 
 /** Names of objects of Kubernetes. */
 const MAX_NAME_LENGTH = 253
-const MAX_CONTAINERS = 64
+/** Of one pod, that get its GPUs. */
+export const MAX_CONTAINERS = 64
 const MAX_AGENT_WAIT_MS = 5_000
 /** Maximum number of ports that the socket watch accepts for one task. */
 export const MAX_WAKE_PORTS = 64

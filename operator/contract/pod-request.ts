@@ -1,9 +1,10 @@
 /** What a pod asks of Headroom: its label and annotations (specification 2.5), checked. */
+import { MAX_CONTAINERS } from '../../protocol/agent-messages.ts'
 import { MAX_GPUS, MAX_VRAM_MIB } from '../../protocol/limits.ts'
 import type { Mib } from '../../protocol/units.ts'
 import { annotationPath, faulty, type FieldFault, type Parsed, quoted, valid } from './field-fault.ts'
 import { groupOf } from './group.ts'
-import type { ObjectMeta, Pod } from './kubernetes.ts'
+import type { ObjectMeta, Pod, PodSpec } from './kubernetes.ts'
 import { POD_ANNOTATIONS, RUNTIME_LABEL, RUNTIME_VALUE } from './names.ts'
 import { quantityMib } from './quantity.ts'
 
@@ -43,8 +44,7 @@ export function podRequestOf({ metadata, spec }: Pod): Parsed<PodRequest> {
   const swap = trueOrFalse(annotations, POD_ANNOTATIONS.swapFromVram)
   const wake = trueOrFalse(annotations, POD_ANNOTATIONS.wakeOnRequest)
   const keep = trueOrFalse(annotations, POD_ANNOTATIONS.keepInVram)
-  const names = spec.containers.map(({ name }) => name)
-  const containers = containerNames(annotations[POD_ANNOTATIONS.containers], names)
+  const containers = containerNames(annotations[POD_ANNOTATIONS.containers], spec)
   const parts = [vram, gpus, swap, wake, keep, containers]
   if (!vram.ok || !gpus.ok || !swap.ok || !wake.ok || !keep.ok || !containers.ok)
     return { ok: false, faults: parts.flatMap((part) => (part.ok ? [] : part.faults)) }
@@ -118,9 +118,20 @@ function trueOrFalse(annotations: Readonly<Record<string, string>>, name: string
     : faulty(annotationPath(name), `must be "true" or "false", not ${quoted(text)}`)
 }
 
-function containerNames(text: string | undefined, names: readonly string[]): Parsed<readonly string[]> {
-  if (text === undefined) return valid(names)
+function containerNames(
+  text: string | undefined,
+  { containers, initContainers = [] }: PodSpec,
+): Parsed<readonly string[]> {
+  const names = containers.map(({ name }) => name)
   const path = annotationPath(POD_ANNOTATIONS.containers)
+  const sidecars = initContainers.filter(({ restartPolicy }) => restartPolicy === 'Always')
+  const count = text === undefined ? names.length + sidecars.length : text.split(',').length
+  if (count > MAX_CONTAINERS)
+    return faulty(
+      path,
+      `must name at most ${MAX_CONTAINERS} containers, not ${count}; without it all containers get the GPUs`,
+    )
+  if (text === undefined) return valid(names)
   const chosen = text.split(',').map((name) => name.trim())
   const unknown = chosen.find((name) => !names.includes(name))
   return unknown === undefined

@@ -104,6 +104,19 @@ describe('Admission injects VENDOR_SWAP_FROM_VRAM, and the annotation is preferr
   })
 })
 
+it('At most 64 containers get the GPUs: a pod with more names them, or is refused', () => {
+  const containers = Array.from({ length: 64 }, (_, place) => ({ name: `c${place}` }))
+  const pod = { ...aPod(), spec: { containers } }
+  admitted(pod)
+  const initContainers = [{ name: 'setup' }, { name: 'proxy', restartPolicy: 'Always' }]
+  const large = { ...pod, spec: { containers, initContainers } }
+  expect(admitPod(large, DEFAULT_ADMISSION)).toMatchObject({
+    faults: [{ message: expect.stringContaining('not 65') as string }],
+  })
+  const annotations = { ...large.metadata.annotations, [POD_ANNOTATIONS.containers]: 'c0,c1' }
+  admitted({ ...large, metadata: { ...large.metadata, annotations } })
+})
+
 it('Containers that the annotation does not name get no GPU', () => {
   const { pod } = admitted(withContainers(aPod({ [POD_ANNOTATIONS.containers]: 'c1' }), {}, {}))
   const [first, second] = pod.spec.containers
