@@ -1,10 +1,12 @@
 /** Percentage, reserve and idle period, from policies, labels and the Helm value. */
+import type { Controller } from '../../controller/controller.ts'
 import type { ConfigFields } from '../../controller/model/config.ts'
 import { DEFAULT_CONFIG } from '../../controller/model/config.ts'
 import { nodeOvercommit, type NodeOvercommit, policyOfNode } from '../../operator/contract/overcommit.ts'
 import type { NodeLimits } from '../../operator/placing/claims.ts'
 import type { Percent } from '../../protocol/units.ts'
 import type { ClusterObjects } from './cluster-objects.ts'
+import { BY } from './pod-queue.ts'
 
 export type SettingSources = Pick<ClusterObjects, 'node' | 'nodePolicies' | 'clusterPolicy'>
 
@@ -38,5 +40,22 @@ export class NodeSettings {
     const { idleSwapOutSeconds = DEFAULT_CONFIG.idle_swap_out_seconds } =
       this.#objects.clusterPolicy()?.spec ?? {}
     return { idle_swap_out_seconds: idleSwapOutSeconds, swap_in_probe_seconds: this.#probeSeconds }
+  }
+
+  /** A node takes its limits once it has joined. */
+  bringTo(
+    { views, commands }: Controller,
+    nodes: Iterable<{ readonly id: string; readonly name: string }>,
+  ): void {
+    for (const { id, name } of nodes) {
+      const { percent: overcommitPercent, reserveMib } = this.limitsOf(name)
+      const node = views.node(id)
+      if (node === undefined) continue
+      if (node.overcommitOverride !== overcommitPercent || node.reserveOverrideMib !== reserveMib)
+        commands.putNodeConfig(id, { overcommitPercent, reserveMib }, BY, () => {})
+    }
+    const config = this.config()
+    if (config.idle_swap_out_seconds !== views.config().fields.idle_swap_out_seconds)
+      commands.putConfig(config, BY, () => {})
   }
 }

@@ -4,6 +4,7 @@
  * node which pods it runs.
  */
 import type { Controller } from '../../controller/controller.ts'
+import type { Task } from '../../controller/model/placement.ts'
 import type { Clock } from '../../controller/ports/clock.ts'
 import { createMemoryStorage } from '../../gpu-server/core/storage.ts'
 import { ServerCore } from '../../gpu-server/core/server-core.ts'
@@ -34,7 +35,7 @@ import { agentsHeard } from './heard-agents.ts'
 import { NODE_KIND } from './node-records.ts'
 import { podBindings, type TermRecording, wholeSeconds } from './placement-parts.ts'
 import type { OwnClock, PlacementOptions } from './placement-parts.ts'
-import { BY, PodQueue } from './pod-queue.ts'
+import { BY, deletedPod, PodQueue } from './pod-queue.ts'
 import { termController } from './term-controller.ts'
 import { whyPodWaits } from './why-pod-waits.ts'
 
@@ -174,12 +175,19 @@ export class Placement {
     this.bindings.podChanged(uid)
     if (stage === 'waiting') this.#queue.take(pod)
     else if (stage === 'over') this.#end(pod, isDeleted)
-    // With a grace: a pod that is swapped out returns, so that it gets its SIGTERM.
-    else if (stage === 'bound' && pod.metadata.deletionTimestamp !== undefined)
-      this.controller.commands.cancelTask(uid, BY, () => {})
-    else if (stage === 'bound' && this.#hostOf(pod) === undefined)
-      if (this.#hosts.has(pod.spec.nodeName ?? '') && this.controller.views.openTask(uid) !== undefined)
+    else if (stage === 'bound') this.#boundChanged(pod, this.controller.views.openTask(uid))
+  }
+
+  #boundChanged(pod: Pod, task: Task | undefined): void {
+    if (task === undefined) return
+    if (this.#hostOf(pod) === undefined) {
+      if (this.#hosts.has(pod.spec.nodeName ?? ''))
         this.#options.onContradiction(`pod ${podText(pod)} was bound by another operator`)
+    }
+    // With a grace: a pod that is swapped out returns, so that it gets its SIGTERM. Before its node has
+    // reported the pod, its task would end at once.
+    else if (pod.metadata.deletionTimestamp !== undefined && task.placement !== null)
+      this.controller.commands.cancelTask(task.spec.id, BY, () => {})
   }
 
   /** Labels have changed that these pods get their class or group from. */
@@ -217,21 +225,12 @@ export class Placement {
     this.#queue.nodesChanged()
   }
 
-  /** Brings percentages and reserves to the controller; a node takes them once it has joined. */
+  /** Brings percentages and reserves to the controller. */
   settle(): void {
-    const { views, commands } = this.controller
-    for (const { id, name, hostSwapMib } of this.#hosts.values()) {
-      if (this.#swapMib(name) !== hostSwapMib)
-        return this.#options.onContradiction(`the host memory of the agent of node ${name} has changed`)
-      const { percent: overcommitPercent, reserveMib } = this.settings.limitsOf(name)
-      const node = views.node(id)
-      if (node === undefined) continue
-      if (node.overcommitOverride !== overcommitPercent || node.reserveOverrideMib !== reserveMib)
-        commands.putNodeConfig(id, { overcommitPercent, reserveMib }, BY, () => {})
-    }
-    const config = this.settings.config()
-    if (config.idle_swap_out_seconds !== views.config().fields.idle_swap_out_seconds)
-      commands.putConfig(config, BY, () => {})
+    const hosts = [...this.#hosts.values()]
+    const changed = hosts.find(({ name, hostSwapMib }) => this.#swapMib(name) !== hostSwapMib)
+    if (changed === undefined) return this.settings.bringTo(this.controller, hosts)
+    this.#options.onContradiction(`the host memory of the agent of node ${changed.name} has changed`)
   }
 
   /** Pods that no node could start for other reasons than VRAM are tried again after a change, or anyway. */
@@ -248,12 +247,10 @@ export class Placement {
   /** Pods whose end was not seen, for example because they were deleted while the term began. */
   dropGonePods(): void {
     for (const task of [...this.controller.views.openTasks()]) {
-      const { id, name } = task.spec
-      const pod = this.#options.objects.pod(id)
-      const [namespace = '', podName = ''] = name.split('/')
-      const gone: Pod = { metadata: { uid: id, namespace, name: podName }, spec: { containers: [] } }
-      if (pod === undefined) this.#end(gone, true)
-      else if (this.stageOf(pod) === 'over' || this.stageOf(pod) === 'foreign') this.#end(pod, false)
+      const pod = this.#options.objects.pod(task.spec.id)
+      const stage = pod === undefined ? 'over' : this.stageOf(pod)
+      if (stage === 'over' || stage === 'foreign') this.#end(pod ?? deletedPod(task), pod === undefined)
+      else if (pod?.metadata.deletionTimestamp !== undefined) this.podChanged(pod, false)
     }
   }
 
@@ -344,6 +341,10 @@ export class Placement {
   #declare(name: string, gpus: readonly DeclaredGpu[]): void {
     if (this.#isStopped) return
     const host = this.#hosts.get(name)
+    // A node that is back, or has a GPU again: only a new term takes up what runs there.
+    for (const pod of this.#options.objects.pods())
+      if (pod.spec.nodeName === name && this.#isKnown(pod) && !host?.device.has(pod.metadata.uid ?? ''))
+        return this.#options.onContradiction(`node ${name} is back with pod ${podText(pod)}`)
     if (host === undefined) return this.#addHost(name, gpus, [])
     if (host.gpus.some(({ uuid }, place) => gpus[place]?.uuid !== uuid))
       return this.#options.onContradiction(`the GPUs of node ${name} have changed`)

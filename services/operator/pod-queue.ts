@@ -90,3 +90,9 @@ export class PodQueue {
     return classOfPod(pod, this.#objects.priorityClass(priorityClassName)?.metadata ?? null)
   }
 }
+
+/** Returns what a task says about its pod, which was deleted. */
+export function deletedPod({ spec: { id: uid, name: text } }: Task): Pod {
+  const [namespace = '', name = ''] = text.split('/')
+  return { metadata: { uid, namespace, name }, spec: { containers: [] } }
+}

@@ -9,7 +9,7 @@ import { ProcessAccelerator } from '../../../gpu-server/devices/process-accelera
 import { PodAgent } from '../../../gpu-server/pods/pod-agent.ts'
 import { PodCgroups } from '../../../gpu-server/pods/pod-cgroups.ts'
 import type { Pod } from '../../../operator/contract/kubernetes.ts'
-import { ADMITTED_CONDITION, NODE_GPUS } from '../../../operator/contract/names.ts'
+import { ADMITTED_CONDITION, NODE_GPUS, NODE_LABELS } from '../../../operator/contract/names.ts'
 import { CLUSTER_GPU_POLICY } from '../../../operator/contract/policies.ts'
 import { EVENTS, NODES, ownResource, PODS } from '../../../operator/ports/kube-api.ts'
 import { FakeKubelet } from '../../support/kubernetes/fake-kubelet.ts'
@@ -189,6 +189,36 @@ it('A pod that is deleted while it is out returns, and gets its SIGTERM', async 
   await vi.waitFor(() => {
     if (!kubelet.gotTerm('first')) throw new Error(`${JSON.stringify(agent.agent.report())} ${stateText()}`)
   }, WAIT)
+})
+
+it('A pod that is deleted while it is out and no operator runs returns under the next one', async () => {
+  await bothOnOneGpu()
+  await world.operators[0]?.stop()
+  await world.api.delete(PODS, { namespace: 'default', name: 'first' })
+  world.start()
+  kubelet.setBusy('second', false)
+  await vi.waitFor(() => {
+    if (!kubelet.gotTerm('first')) throw new Error(`${JSON.stringify(agent.agent.report())} ${stateText()}`)
+  }, WAIT)
+})
+
+it('A node that gets its label again has its pods as before', async () => {
+  await bothOnOneGpu()
+  const label = (enabled: string | null) =>
+    world.api.patch(
+      NODES,
+      { name: 'a' },
+      {
+        type: 'merge',
+        body: { metadata: { labels: { [NODE_LABELS.enabled]: enabled } } },
+      },
+    )
+  const counts = () => world.operators[0]?.placement?.controller.views.counts()
+  await label(null)
+  await vi.waitFor(() => expect(counts()).toMatchObject({ running: 0 }), WAIT)
+  await label('true')
+  await vi.waitFor(() => expect(counts(), stateText()).toMatchObject({ running: 2 }), WAIT)
+  await isStopped('first')
 })
 
 it('Operator and agent that start again leave every pod where it is', async () => {
