@@ -1,12 +1,15 @@
 /** What the operator reports about a node in its GPUNode. */
 import { effectiveSchedulableMib } from '../../controller/model/vram.ts'
 import type { Mib } from '../../protocol/units.ts'
+import { NODE_LABELS } from '../contract/names.ts'
 import type { NodeOvercommit } from '../contract/overcommit.ts'
 import type { Condition, GPUNodeStatus, GpuStatus } from '../contract/policies.ts'
 import type { KubeObject } from '../ports/kube-api.ts'
 import { type NodeGpus, REPORTED } from './node-gpus.ts'
 
 export interface NodeFacts extends NodeGpus {
+  /** False: the node is gone, or its GPUs no longer belong to Headroom. */
+  readonly isNode: boolean
   readonly overcommit: NodeOvercommit
   readonly foreignMib: (uuid: string) => Mib
   readonly isOut: (podUid: string) => boolean
@@ -48,6 +51,7 @@ export function reportedStatus(status: GPUNodeStatus, facts: NodeFacts): GPUNode
   }
 }
 
+const NO_NODE = `No node of this name has the label ${NODE_LABELS.enabled}: "true".`
 const NO_GPUS = 'Neither an agent nor the annotation of the node lists GPUs.'
 const FINDINGS = ['InvalidOverride', 'OverrideConflict'] as const
 
@@ -63,8 +67,8 @@ export function hadAgent(gpuNode: KubeObject | null): boolean {
 type Wanted = Omit<Condition, 'lastTransitionTime'>
 
 function conditionsOf(before: readonly Condition[], facts: NodeFacts): readonly Condition[] {
-  const { fault, gpus, areReported, overcommit, hasAgent, now } = facts
-  const wanted: Wanted[] = [readiness(fault, gpus.length, areReported)]
+  const { overcommit, hasAgent, now } = facts
+  const wanted: Wanted[] = [readiness(facts)]
   const isAgentKnown = before.some(({ type }) => type === AGENT)
   if (hasAgent || isAgentKnown || overcommit.percent > 0) wanted.push(agentReadiness(hasAgent, overcommit))
   for (const type of FINDINGS) {
@@ -103,14 +107,15 @@ function agentReadiness(hasAgent: boolean, { percent }: NodeOvercommit): Wanted 
   return { type: AGENT, status: 'False', reason: 'NoAgent', message }
 }
 
-function readiness(fault: string | null, gpus: number, areReported: boolean): Wanted {
+function readiness({ isNode, fault, gpus, areReported }: NodeFacts): Wanted {
   const type = 'Ready'
+  if (!isNode) return { type, status: 'False', reason: 'NoNode', message: NO_NODE }
   if (fault !== null) return { type, status: 'False', reason: 'InvalidGPUs', message: fault }
-  return gpus === 0
+  return gpus.length === 0
     ? { type, status: 'False', reason: areReported ? REPORTED : 'NoGPUs', message: NO_GPUS }
     : {
         ...{ type, status: 'True', reason: areReported ? REPORTED : 'GPUsDeclared' },
-        message: `Its ${gpus} GPUs are available to pods.`,
+        message: `Its ${gpus.length} GPUs are available to pods.`,
       }
 }
 

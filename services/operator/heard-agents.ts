@@ -7,13 +7,18 @@ import type { ClusterObjects } from './cluster-objects.ts'
 const AGENTS_WITHIN_MS = 3_000
 const AGENTS_LOOK_MS = 50
 
+interface Known {
+  readonly objects: Pick<ClusterObjects, 'gpuNodeNames' | 'gpuNode' | 'node'>
+  readonly agents: AgentLinks
+}
+
 /** A term begins with what the agents know. One that stays silent is not waited for. */
-export async function agentsHeard(
-  { objects, agents }: { readonly objects: ClusterObjects; readonly agents: AgentLinks },
-  clock: Clock,
-): Promise<void> {
+export async function agentsHeard({ objects, agents }: Known, clock: Clock): Promise<void> {
   const silent = (): boolean =>
-    objects.gpuNodeNames().some((name) => hadAgent(objects.gpuNode(name)) && !agents.of(name).isHeard)
+    objects.gpuNodeNames().some((name) => {
+      const isAway = hadAgent(objects.gpuNode(name)) && !agents.of(name).isHeard
+      return isAway && objects.node(name) !== null
+    })
   for (let waited = 0; silent() && waited < AGENTS_WITHIN_MS; waited += AGENTS_LOOK_MS)
     await timePasses(clock, AGENTS_LOOK_MS)
 }

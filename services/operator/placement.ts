@@ -180,13 +180,12 @@ export class Placement {
 
   #boundChanged(pod: Pod, task: Task | undefined): void {
     if (task === undefined) return
-    if (this.#hostOf(pod) === undefined) {
-      if (this.#hosts.has(pod.spec.nodeName ?? ''))
-        this.#options.onContradiction(`pod ${podText(pod)} was bound by another operator`)
-    }
+    const isHere = this.#hostOf(pod) !== undefined
+    if (!isHere && this.#hosts.has(pod.spec.nodeName ?? ''))
+      this.#options.onContradiction(`pod ${podText(pod)} was bound by another operator`)
     // With a grace: a pod that is swapped out returns, so that it gets its SIGTERM. Before its node has
     // reported the pod, its task would end at once.
-    else if (pod.metadata.deletionTimestamp !== undefined && task.placement !== null)
+    else if (isHere && pod.metadata.deletionTimestamp !== undefined && task.placement !== null)
       this.controller.commands.cancelTask(task.spec.id, BY, () => {})
   }
 
@@ -260,6 +259,7 @@ export class Placement {
   }
 
   report(nodeName: string): Promise<string | null> {
+    const isNode = this.#options.objects.node(nodeName) !== null
     const found = this.#gpusOf(nodeName)
     const overcommit = this.settings.overcommitOf(nodeName)
     const agent = this.#options.agents.of(nodeName)
@@ -268,7 +268,7 @@ export class Placement {
     const now = wholeSeconds(this.#clock.now())
     return this.book(nodeName).change((status: GPUNodeStatus) =>
       reportedStatus(status, {
-        ...{ ...found, overcommit, hasAgent: agent.isHeard, foreignMib, isOut, now },
+        ...{ ...found, isNode, overcommit, hasAgent: agent.isHeard, foreignMib, isOut, now },
         generation: this.book(nodeName).generation,
       }),
     )

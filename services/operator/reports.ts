@@ -5,7 +5,6 @@ import { ADMITTED_CONDITION, CLASS_LABEL } from '../../operator/contract/names.t
 import { nodeOfPolicy, policyOfNode } from '../../operator/contract/overcommit.ts'
 import { classOfLabel } from '../../operator/contract/pod-class.ts'
 import { CLUSTER_GPU_POLICY, GPU_NODE, VENDOR_NODE_POLICY } from '../../operator/contract/policies.ts'
-import { isEnabled } from '../../operator/placing/declared-gpus.ts'
 import { type EventSubject, Events, type Happening } from '../../operator/placing/events.ts'
 import { newFaults } from '../../operator/placing/node-status.ts'
 import { observedAdmission } from '../../operator/placing/observed.ts'
@@ -105,10 +104,10 @@ export class Reports {
     const now = wholeSeconds(this.#placement.clock.now())
     this.#placement.dropGonePods()
     await this.#placement.repairClaims()
-    await inParallel(this.#objects.nodes(), WRITES_AT_A_TIME, async ({ metadata }) => {
-      // Other nodes of the cluster are left alone; one that was ours says so.
-      const isOurs = isEnabled(metadata) || this.#objects.gpuNode(metadata.name ?? '') !== null
-      if (isOurs && !this.#isStopped) await this.#reportNode(metadata.name ?? '')
+    // Also those that are no longer nodes of Headroom.
+    const nodes = this.#objects.nodes().map(({ metadata: { name = '' } }) => name)
+    await inParallel(new Set([...nodes, ...this.#objects.gpuNodeNames()]), WRITES_AT_A_TIME, async (name) => {
+      if (!this.#isStopped) await this.#reportNode(name)
     })
     if (this.#isStopped) return
     await this.#writePolicies(now)

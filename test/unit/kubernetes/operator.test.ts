@@ -16,8 +16,11 @@ import {
   VENDOR_NODE_POLICY,
 } from '../../../operator/contract/policies.ts'
 import { type KubeApi, NODES, ownResource, PODS } from '../../../operator/ports/kube-api.ts'
+import { AgentLinks } from '../../../operator/placing/agent-links.ts'
+import { agentsHeard } from '../../../services/operator/heard-agents.ts'
 import { Pause } from '../../../simulator/kernel/pause.ts'
 import { ProcessClock } from '../../../simulator/kernel/process-clock.ts'
+import { VirtualClock } from '../../../simulator/kernel/virtual-clock.ts'
 import { OperatorWorld } from '../../support/kubernetes/operator-world.ts'
 import { aClusterPolicy, aNodePolicy, aPod } from '../../support/kubernetes/objects.ts'
 import { WAIT } from '../../support/wait.ts'
@@ -293,6 +296,32 @@ it('The percentage of a node follows policies and label, and the GPUNode says fr
     const policy = await world.api.get(ownResource(VENDOR_NODE_POLICY), { name: 'p' })
     expect(policy['status']).toMatchObject({ conditions: [{ type: 'Ready', status: 'True' }] })
   }, WAIT)
+})
+
+it('The GPUNode of a node that lost its label, or is gone, says so', async () => {
+  await world.addNode('a', 24 * GIB)
+  await world.addNode('b', 24 * GIB)
+  world.start()
+  const ready = (name: string, wanted: string) =>
+    vi.waitFor(async () => {
+      const { conditions = [] } = await world.status(name)
+      expect(conditions.find(({ type }) => type === 'Ready')?.reason).toBe(wanted)
+    }, WAIT)
+  for (const name of ['a', 'b']) await ready(name, 'GPUsDeclared')
+  const labels = { [NODE_LABELS.enabled]: null }
+  await world.api.patch(NODES, { name: 'a' }, { type: 'merge', body: { metadata: { labels } } })
+  await world.api.delete(NODES, { name: 'b' })
+  for (const name of ['a', 'b']) await ready(name, 'NoNode')
+  expect((await world.status('b')).physicalMib).toBe(0)
+})
+
+it('No term waits for the agent of a node that is gone', async () => {
+  const type = 'AgentReady'
+  const left = { metadata: { name: 'a' }, status: { conditions: [{ type, status: 'True' }] } }
+  const objects = { gpuNodeNames: () => ['a'], gpuNode: () => left, node: () => null }
+  const clock = new VirtualClock(0)
+  const heard = agentsHeard({ objects, agents: new AgentLinks(clock) }, clock).then(() => 'begins')
+  expect(await Promise.race([heard, new Promise((waited) => setImmediate(waited))])).toBe('begins')
 })
 
 it('An operator that observes says what it would do, and changes no pod, claim or gate', async () => {
