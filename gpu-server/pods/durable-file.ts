@@ -1,5 +1,5 @@
 /** Files in the state folder of the agent, which are replaced as a whole. */
-import { closeSync, fsyncSync, openSync, readFileSync, renameSync, writeSync } from 'node:fs'
+import { closeSync, fsyncSync, openSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { errorText } from '../../protocol/error-text.ts'
 import { StateFault } from '../state-fault.ts'
@@ -32,7 +32,7 @@ export class DurableFile {
     const next = `${this.#path}.new`
     const fd = openSync(next, 'w', 0o600)
     try {
-      writeSync(fd, JSON.stringify(content))
+      writeFileSync(fd, JSON.stringify(content))
       fsyncSync(fd)
     } finally {
       closeSync(fd)
