@@ -1,7 +1,7 @@
 /** What a pod asks of Headroom: its label and annotations (specification 2.5), checked. */
 import { MAX_CONTAINERS } from '../../protocol/agent-messages.ts'
 import { MAX_GPUS, MAX_VRAM_MIB } from '../../protocol/limits.ts'
-import type { Mib } from '../../protocol/units.ts'
+import type { Mib, NoSwap } from '../../protocol/units.ts'
 import { annotationPath, faulty, type FieldFault, type Parsed, quoted, valid } from './field-fault.ts'
 import { groupOf } from './group.ts'
 import type { ObjectMeta, Pod, PodSpec } from './kubernetes.ts'
@@ -57,6 +57,11 @@ export function podRequestOf({ metadata, spec }: Pod): Parsed<PodRequest> {
     containers: containers.value,
     group: groupOf(metadata),
   })
+}
+
+/** Returns 1 for a pod that stays in VRAM: it asks for it, or admission has found why it must. */
+export function noswapOf({ metadata }: Pod, { isSwappable }: PodRequest): NoSwap {
+  return isSwappable && metadata.annotations?.[POD_ANNOTATIONS.notSwappable] === undefined ? 0 : 1
 }
 
 /** Admission has read these and written others from them: a change would contradict what runs. */

@@ -20,7 +20,7 @@ import type { AgentAnswer, AgentReport, PodReport, SwapMark } from '../../protoc
 import type { GpuReport, LogStream } from '../../protocol/messages.ts'
 import type { Claim } from '../contract/policies.ts'
 import { POD_ANNOTATIONS } from '../contract/names.ts'
-import { podRequestOf } from '../contract/pod-request.ts'
+import { noswapOf, podRequestOf } from '../contract/pod-request.ts'
 import { wakePortsOf } from '../contract/wake-ports.ts'
 import type { AgentLink, LinkedDevice } from './agent-link.ts'
 import type { DeclaredGpu } from './declared-gpus.ts'
@@ -121,7 +121,7 @@ export class PodDevice implements Device, LinkedDevice {
         return []
       }
       const { uid: taskId = '' } = pod.metadata
-      const { vramMib, isSwappable } = request.value
+      const { vramMib } = request.value
       const found = this.#found(taskId)
       this.#attempts.set(taskId, FOUND_ATTEMPT)
       this.#bound.set(taskId, found)
@@ -129,7 +129,7 @@ export class PodDevice implements Device, LinkedDevice {
         {
           start: {
             ...{ taskId, attempt: FOUND_ATTEMPT, gpus, vramMib, gpuMode: 'shared' },
-            ...{ noswap: isSwappable ? 0 : 1, priority: 2, onNodeLoss: 'wait', isLease: false },
+            ...{ noswap: noswapOf(pod, request.value), priority: 2, onNodeLoss: 'wait', isLease: false },
           },
           ...{ end: null, residency: found.isOut ? 'swapped_out' : 'resident', isFrozen: false },
           ...{ isStopping: false, wantsGpu: found.wantsGpu, vramMib, heldMib: null },

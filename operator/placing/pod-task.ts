@@ -5,7 +5,7 @@ import type { Priority } from '../../protocol/units.ts'
 import { type Parsed, valid } from '../contract/field-fault.ts'
 import type { Pod } from '../contract/kubernetes.ts'
 import { POD_ANNOTATIONS, SCHEDULER_NAME, SCHEDULING_GATE } from '../contract/names.ts'
-import { podRequestOf } from '../contract/pod-request.ts'
+import { noswapOf, podRequestOf } from '../contract/pod-request.ts'
 import type { Claim } from '../contract/policies.ts'
 
 /**
@@ -48,7 +48,8 @@ export function claimOfPod(pod: Pod): Claim | null {
   const request = podRequestOf(pod)
   if (!request.ok) return null
   const { uid: podUid = '', namespace: podNamespace = '', name: podName = '' } = pod.metadata
-  const { vramMib, isSwappable: swappable } = request.value
+  const { vramMib } = request.value
+  const swappable = noswapOf(pod, request.value) === 0
   return { podUid, podNamespace, podName, gpuUuids: [...gpusOf(pod)], vramMib, swappable }
 }
 
@@ -56,7 +57,7 @@ export function claimOfPod(pod: Pod): Claim | null {
 export function taskOfPod(pod: Pod, group: string, priority: Priority): Parsed<TaskRequest> {
   const request = podRequestOf(pod)
   if (!request.ok) return request
-  const { vramMib, gpus, isSwappable } = request.value
+  const { vramMib, gpus } = request.value
   const { uid = '', namespace = 'default', name = '' } = pod.metadata
   return valid({
     id: uid,
@@ -67,7 +68,7 @@ export function taskOfPod(pod: Pod, group: string, priority: Priority): Parsed<T
     vramMib,
     gpuCount: gpus,
     gpuMode: 'shared',
-    noswap: isSwappable ? 0 : 1,
+    noswap: noswapOf(pod, request.value),
     priority,
     groups: [group],
     labels: {},

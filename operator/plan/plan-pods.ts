@@ -107,7 +107,9 @@ function readPod(
     : {
         ...{ ...need, namespace },
         name: textAt(object, 'metadata', 'name') ?? '',
-        isSwappable: textAt(annotations, POD_ANNOTATIONS.swapFromVram) !== 'false',
+        isSwappable:
+          textAt(annotations, POD_ANNOTATIONS.swapFromVram) !== 'false' &&
+          textAt(annotations, POD_ANNOTATIONS.notSwappable) === undefined,
         priority: priorityOf(object, labels),
         group: groupOf(object, namespace, labels),
         isRunning: textAt(object, 'status', 'phase') === 'Running',

@@ -89,6 +89,21 @@ it('A pod that does not fit waits with its reason, and gets its place when anoth
   }, WAIT)
 })
 
+it('A pod whose probes forbid a swap does not get overcommitted VRAM', async () => {
+  await world.addNode('a', 24 * GIB)
+  world.start({ helmPercent: 100 })
+  const probed = (pod: Pod): Pod => {
+    const [main] = pod.spec.containers
+    const livenessProbe = { exec: { command: ['true'] } }
+    return { ...pod, spec: { ...pod.spec, containers: [{ ...main!, livenessProbe }] } }
+  }
+  await world.addPod('first', '20Gi', probed)
+  await bound('first')
+  expect((await world.status('a')).claims).toMatchObject([{ podName: 'first', swappable: false }])
+  await world.addPod('second', '20Gi', probed)
+  await reason('second', 'WaitingForVRAM')
+})
+
 it('A pod with several GPUs gets them of one node', async () => {
   await world.addNode('a', 24 * GIB)
   await world.addNode('b', 24 * GIB, 24 * GIB)
