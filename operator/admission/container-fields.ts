@@ -5,15 +5,19 @@ import type { Mib } from '../../protocol/units.ts'
 
 const BYTES_PER_MIB = 1024n * 1024n
 
-/** Sets a variable in its place, or at the end. */
+/** Sets a variable in its place, or at the end. Of several with one name a container gets the last. */
 export function withVariable(container: Container, variable: EnvVar): Container {
   const { env = [] } = container
   const place = env.findIndex(({ name }) => name === variable.name)
   if (place === -1) return { ...container, env: [...env, variable] }
   // The API server adds defaults within valueFrom: only what is meant is compared.
-  return means(env[place] as EnvVar, variable)
+  const others = env.filter(({ name }, i) => i !== place && name === variable.name)
+  return others.length === 0 && means(env[place] as EnvVar, variable)
     ? container
-    : { ...container, env: env.map((each, i) => (i === place ? variable : each)) }
+    : {
+        ...container,
+        env: env.flatMap((each, i) => (i === place ? [variable] : others.includes(each) ? [] : [each])),
+      }
 }
 
 export function withoutVariable(container: Container, name: string): Container {

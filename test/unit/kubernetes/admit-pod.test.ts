@@ -104,6 +104,15 @@ describe('Admission injects VENDOR_SWAP_FROM_VRAM, and the annotation is preferr
   })
 })
 
+it('A variable that is set twice cannot show a container other GPUs than its own', () => {
+  const twice = ['void', 'all'].map((value) => ({ name: 'NVIDIA_VISIBLE_DEVICES', value }))
+  const { pod } = admitted(withContainers(aPod(), { env: [...twice, { name: 'OTHER', value: '1' }] }))
+  const { env = [] } = pod.spec.containers[0]!
+  expect(env.filter(({ name }) => name === 'NVIDIA_VISIBLE_DEVICES')).toMatchObject([{ valueFrom: {} }])
+  expect(env.map(({ name }) => name)).toContain('OTHER')
+  expect(admitted(pod).pod).toEqual(pod)
+})
+
 it('At most 64 containers get the GPUs: a pod with more names them, or is refused', () => {
   const containers = Array.from({ length: 64 }, (_, place) => ({ name: `c${place}` }))
   const pod = { ...aPod(), spec: { containers } }
