@@ -366,7 +366,8 @@ test-kubernetes: install ## test the operator stack on a real etcd and kube-apis
 	vitest run --project kubernetes --no-file-parallelism
 
 # KUBERNETES_STORM_FROM=3 resumes at the third storm, KUBERNETES_STORM_TURNS_FROM=50 at that turn; a count of 0
-# leaves a part out. A storm takes 5 minutes, a turn 15 seconds, a restart 30 seconds.
+# leaves a part out. A storm takes 5 minutes, a turn 15 seconds, a restart 30 seconds, the change of the
+# authorities 23 minutes.
 test-kubernetes-storm: export KUBERNETES_STORM_COUNT ?= 6
 test-kubernetes-storm: export KUBERNETES_STORM_SEED ?= 1
 test-kubernetes-storm: export KUBERNETES_STORM_FAULTS ?= 5
@@ -375,9 +376,10 @@ test-kubernetes-storm: export KUBERNETES_STORM_PLANNED ?= 4
 test-kubernetes-storm: export KUBERNETES_STORM_PODS ?= 40
 test-kubernetes-storm: export KUBERNETES_STORM_TURNS ?= 200
 test-kubernetes-storm: export KUBERNETES_STORM_RESTARTS ?= 20
+test-kubernetes-storm: export KUBERNETES_STORM_AUTHORITY ?= 1
 test-kubernetes-storm: install ## kill and stop every component of the operator stack while pods come and go
 	vitest run --project kubernetes --disable-console-intercept=true --no-file-parallelism \
-	  $(addprefix test/kubernetes/,storm.test.ts paused-leader.test.ts restarts.test.ts)
+	  $(addprefix test/kubernetes/,storm.test.ts paused-leader.test.ts restarts.test.ts authority-change.test.ts)
 
 fmt: install ## format the sources and regenerate the documents that are made from code
 	@prettier --write --log-level warn .

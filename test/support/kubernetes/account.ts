@@ -23,7 +23,7 @@ export interface AuditLine {
   readonly requestURI: string
   readonly stage: string
   readonly verb: string
-  readonly user: { readonly username: string }
+  readonly user: { readonly username: string; readonly extra?: Readonly<Record<string, readonly string[]>> }
   readonly objectRef?: { readonly resource: string; readonly subresource?: string; readonly name?: string }
   readonly responseStatus?: { readonly code: number }
 }
@@ -80,6 +80,11 @@ export function requestsOf(plane: ControlPlane, name: string): readonly AuditLin
     .split('\n')
     .flatMap((line) => (line === '' ? [] : [JSON.parse(line) as AuditLine]))
     .filter((line) => line.user.username === user && line.stage !== 'RequestReceived')
+}
+
+/** Name of the pod whose token was sent. */
+export function podIn({ user }: AuditLine): string | undefined {
+  return user.extra?.['authentication.kubernetes.io/pod-name']?.[0]
 }
 
 /** Of all objects of the resource, and of the one that was named. */

@@ -1,26 +1,35 @@
 /** Certificates of a running stack as they are after most of their life: its components renew them. */
 import { X509Certificate } from 'node:crypto'
 import { connect } from 'node:tls'
-import { makeCertificate } from '../../../operator/adapters/x509.ts'
+import {
+  type Issued,
+  makeAuthority,
+  makeCertificate,
+  type Validity,
+} from '../../../operator/adapters/x509.ts'
 import { type KubeApi, SECRETS } from '../../../operator/ports/kube-api.ts'
 import { STACK_NAMESPACE } from './account.ts'
 
 const DAY_MS = 86_400_000
 /** More than two thirds of 90 days, and of two years. */
 const AGES = { server: { past: 61, left: 29 }, client: { past: 500, left: 230 } } as const
-const SERVERS = ['headroom-admission', 'headroom-extender'] as const
-const CLIENTS = ['headroom-scheduler', 'headroom-agent', 'headroom-forecast'] as const
+export const SERVERS = ['headroom-admission', 'headroom-extender'] as const
+export const CLIENTS = ['headroom-scheduler', 'headroom-agent', 'headroom-forecast'] as const
 export const CERTIFICATES = [...SERVERS, ...CLIENTS]
 
 type Texts = Readonly<Record<string, string>>
 
-export async function ageCertificates(api: KubeApi): Promise<void> {
-  const authorityOf = async (name: string) => {
-    const texts = await textsOf(api, name)
-    return { cert: texts['ca.crt'] ?? '', key: texts['ca.key'] ?? '' }
+/** @param authorities: they age too, with the same keys and names, so that all accept each other */
+export async function ageCertificates(api: KubeApi, { authorities = false } = {}): Promise<void> {
+  const authorityOf = async (name: string): Promise<Issued> => {
+    const { 'ca.crt': cert = '', 'ca.key': key = '' } = await storedTexts(api, name)
+    return authorities
+      ? makeAuthority(commonName(new X509Certificate(cert)), validity('client'), { key })
+      : { cert, key }
   }
-  const extender = await authorityOf('headroom-extender')
-  for (const name of SERVERS) await age(api, name, 'server', await authorityOf(name))
+  const [admission, extender] = [await authorityOf(SERVERS[0]), await authorityOf(SERVERS[1])]
+  await age(api, SERVERS[0], 'server', admission)
+  await age(api, SERVERS[1], 'server', extender)
   for (const name of CLIENTS) await age(api, name, 'client', extender)
 }
 
@@ -31,7 +40,7 @@ export async function isYoung(api: KubeApi, name: string): Promise<boolean> {
 }
 
 export async function storedCertificate(api: KubeApi, name: string): Promise<X509Certificate> {
-  return new X509Certificate((await textsOf(api, name))['tls.crt'] ?? '')
+  return new X509Certificate((await storedTexts(api, name))['tls.crt'] ?? '')
 }
 
 /** Fingerprint of the certificate that is served there; null: nothing listens. */
@@ -45,22 +54,16 @@ export function servedFingerprint(host: string, port: number): Promise<string | 
   })
 }
 
-async function age(
-  api: KubeApi,
-  name: string,
-  purpose: keyof typeof AGES,
-  authority: { readonly cert: string; readonly key: string },
-): Promise<void> {
-  const { subject, subjectAltName = '' } = await storedCertificate(api, name)
-  const { past, left } = AGES[purpose]
-  const now = Date.now()
+async function age(api: KubeApi, name: string, purpose: keyof typeof AGES, authority: Issued): Promise<void> {
+  const own = await storedCertificate(api, name)
+  const { subjectAltName = '' } = own
   const { cert, key } = makeCertificate(authority, {
-    ...{ purpose, subject: subject.replace(/^CN=/, '') },
+    ...{ purpose, subject: commonName(own), validity: validity(purpose) },
     names: subjectAltName === '' ? [] : subjectAltName.split(', ').map((each) => each.replace('DNS:', '')),
-    validity: { from: now - past * DAY_MS, to: now + left * DAY_MS },
   })
+  const ca = purpose === 'server' ? { 'ca.crt': authority.cert } : {}
   const data = Object.fromEntries(
-    Object.entries({ 'tls.crt': cert, 'tls.key': key }).map(([file, text]) => [
+    Object.entries({ ...ca, 'tls.crt': cert, 'tls.key': key }).map(([file, text]) => [
       file,
       Buffer.from(text).toString('base64'),
     ]),
@@ -68,7 +71,17 @@ async function age(
   await api.patch(SECRETS, { namespace: STACK_NAMESPACE, name }, { type: 'merge', body: { data } })
 }
 
-async function textsOf(api: KubeApi, name: string): Promise<Texts> {
+function commonName({ subject }: X509Certificate): string {
+  return subject.replace(/^CN=/, '')
+}
+
+function validity(purpose: keyof typeof AGES): Validity {
+  const { past, left } = AGES[purpose]
+  return { from: Date.now() - past * DAY_MS, to: Date.now() + left * DAY_MS }
+}
+
+/** Its files. */
+export async function storedTexts(api: KubeApi, name: string): Promise<Texts> {
   const { data = {} } = await api.get(SECRETS, { namespace: STACK_NAMESPACE, name })
   const entries = Object.entries(data as Texts)
   return Object.fromEntries(
