@@ -188,8 +188,13 @@ export class PodBindings implements Bindings {
     this.#unfit.delete(podUid)
   }
 
-  /** Gives up the claim of a pod that is not bound. Resolves with the pod; null: it is gone. */
+  /**
+   * Gives up the claim of a pod that is not bound. Resolves with the pod; null: it is gone. The first change
+   * of its version holds if the second one fails, the second one if the operator with the claim changes the
+   * version itself meanwhile.
+   */
   async release(podUid: string, key: PodKey, book: NodeBook): Promise<Pod | null> {
+    await this.#touch(podUid, key)
     await book.change((status) => withoutClaim(status, podUid))
     return this.#touch(podUid, key)
   }

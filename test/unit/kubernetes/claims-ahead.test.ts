@@ -7,7 +7,7 @@ import { GPU_NODE, type GPUNodeStatus } from '../../../operator/contract/policie
 import type { MemoryApi } from '../../../operator/memory-api/memory-api.ts'
 import { NodeBook } from '../../../operator/placing/node-book.ts'
 import { type Bound, PodBindings, type PodBindingsOptions } from '../../../operator/placing/pod-bindings.ts'
-import { ownResource, PODS } from '../../../operator/ports/kube-api.ts'
+import { type KubeApi, KubeError, ownResource, PODS } from '../../../operator/ports/kube-api.ts'
 import { memoryApi } from '../../support/kubernetes/memory-world.ts'
 import { aPod } from '../../support/kubernetes/objects.ts'
 import { WAIT } from '../../support/wait.ts'
@@ -59,9 +59,20 @@ async function readPods(): Promise<void> {
     pods.set(metadata.name ?? '', { metadata, ...pod } as unknown as Pod)
 }
 const uid = (name: Name): string => pods.get(name)?.metadata.uid ?? ''
-function begin(name: Name): void {
+/** Its methods, to replace some of them. */
+const own = (): KubeApi => ({
+  get: (...asked) => api.get(...asked),
+  list: (...asked) => api.list(...asked),
+  watch: (...asked) => api.watch(...asked),
+  create: (...asked) => api.create(...asked),
+  replace: (...asked) => api.replace(...asked),
+  patch: (...asked) => api.patch(...asked),
+  delete: (...asked) => api.delete(...asked),
+})
+
+function begin(name: Name, at = bindings): void {
   const claim = { podUid: uid(name), podNamespace: 'default', podName: name, gpuUuids: ['GPU-0'] }
-  bindings.begin({ ...claim, vramMib: 8192, swappable: true }, 'a', (bound) => ends.set(name, bound))
+  at.begin({ ...claim, vramMib: 8192, swappable: true }, 'a', (bound) => ends.set(name, bound))
 }
 async function storedClaims(): Promise<readonly string[]> {
   const { claims = [] } = (await api.get(ownResource(GPU_NODE), { name: 'a' }))['status'] as GPUNodeStatus
@@ -101,6 +112,29 @@ it('A pod whose claim another operator has given up is not bound, though its cop
   expect(await nodeOf('second')).not.toHaveProperty('nodeName')
   expect(await bindings.bind(uid('third'), 'a')).toBeNull()
   expect(await storedClaims()).toEqual(['first', 'third'])
+})
+
+it('A binding that is late is refused, although the operator that gave up its claim has failed', async () => {
+  const later = Promise.withResolvers<void>()
+  const create: KubeApi['create'] = async (...asked) => {
+    await later.promise
+    return api.create(...asked)
+  }
+  const late = bindingsOf({ ...own(), create })
+  begin('first', late)
+  const bound = late.bind(uid('first'), 'a')
+  await vi.waitFor(async () => expect(await storedClaims()).toContain('first'), WAIT)
+  // The API server fails once the claim is given up.
+  const patch: KubeApi['patch'] = async (...asked) => {
+    if ((await storedClaims()).length === 0) throw new KubeError(500, 'InternalError', 'etcd is away')
+    return api.patch(...asked)
+  }
+  const other = bindingsOf({ ...own(), patch })
+  const key = { namespace: 'default', name: 'first' }
+  await expect(other.release(uid('first'), key, new NodeBook(api, 'a', null))).rejects.toThrow('etcd is away')
+  later.resolve()
+  expect(await bound).toBe('its claim was released')
+  expect(await nodeOf('first')).not.toHaveProperty('nodeName')
 })
 
 it('A scheduler that asks again while a pod is being bound gets the same answer', async () => {
