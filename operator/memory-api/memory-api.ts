@@ -27,7 +27,7 @@ import {
 import { matchesSelector } from './label-selector.ts'
 import { isEqual, isRecord, jsonPatched, mergePatched } from './patches.ts'
 import { pruned, schemaFaults } from './schema-faults.ts'
-import { EventHistory } from './watchers.ts'
+import { EventHistory, type RecordedEvent } from './watchers.ts'
 
 /** A kind that the server serves. */
 export interface ServedKind extends ResourceKind {
@@ -46,7 +46,11 @@ export interface MemoryApiOptions {
   readonly newUid: () => string
   /** Events that a kind keeps for watches. */
   readonly maxEvents?: number
+  /** Called within each write, in their order. */
+  readonly onChange?: (kind: ResourceKind, change: StoredChange) => void
 }
+
+export type StoredChange = Pick<RecordedEvent, 'type' | 'object' | 'before'>
 
 const DEFAULT_MAX_EVENTS = 1_000
 
@@ -224,7 +228,9 @@ export class MemoryApi implements KubeApi {
   #update(store: Store, key: ObjectKey, object: KubeObject, options: WriteOptions): KubeObject {
     const before = found(store, key)
     const { served } = store
-    const expected = object.metadata.resourceVersion
+    const { resourceVersion: expected, uid } = object.metadata
+    if (uid !== undefined && uid !== before.metadata.uid)
+      throw conflict(store, key.name, 'its uid is another')
     if (expected !== undefined && expected !== before.metadata.resourceVersion)
       throw conflict(
         store,
@@ -295,7 +301,7 @@ export class MemoryApi implements KubeApi {
   }
 
   #commit(
-    { history, objects }: Store,
+    { served, history, objects }: Store,
     key: string,
     type: 'ADDED' | 'MODIFIED',
     before: KubeObject | null,
@@ -306,6 +312,7 @@ export class MemoryApi implements KubeApi {
     const stored = this.#versioned(object)
     objects.set(key, stored)
     history.record({ type, object: stored, before, version: this.#version })
+    this.#options.onChange?.(served, { type, object: stored, before })
     return structuredClone(stored)
   }
 
@@ -313,6 +320,7 @@ export class MemoryApi implements KubeApi {
     store.objects.delete(keyOf(store, { ...before.metadata, name: before.metadata.name ?? '' }))
     const object = this.#versioned(before)
     store.history.record({ type: 'DELETED', object, before, version: this.#version })
+    this.#options.onChange?.(store.served, { type: 'DELETED', object, before })
   }
 
   #versioned(object: KubeObject): KubeObject {

@@ -349,6 +349,13 @@ export function apiContract(name: string, open: () => Promise<ApiWorld>): void {
       expect(await refusal(api.get(CONFIG_MAPS, key('a')))).toMatchObject({ code: 404 })
     })
 
+    it('A patch of another object of the same name is refused', async () => {
+      await api.create(CONFIG_MAPS, aMap('a'))
+      const body = { metadata: { uid: '00000000-0000-4000-8000-00000000ffff' }, data: { x: 'y' } }
+      const { code } = await refusal(api.patch(CONFIG_MAPS, key('a'), { type: 'merge', body }))
+      expect([409, 422]).toContain(code)
+    })
+
     it('A dry run checks and stores nothing', async () => {
       const spec = { vramOvercommitPercent: 20 }
       const object = { metadata: { name: `${id}-dry` }, spec }

@@ -1,7 +1,7 @@
 /** The API server in memory with the kinds that tests use. */
 import { schemaOf } from '../../../operator/contract/crd.ts'
 import { CLUSTER_GPU_POLICY, GPU_NODE, VENDOR_NODE_POLICY } from '../../../operator/contract/policies.ts'
-import { MemoryApi, type ServedKind } from '../../../operator/memory-api/memory-api.ts'
+import { MemoryApi, type MemoryApiOptions, type ServedKind } from '../../../operator/memory-api/memory-api.ts'
 import { OWN_RULES } from '../../../operator/memory-api/own-rules.ts'
 import {
   CONFIG_MAPS,
@@ -21,7 +21,7 @@ import {
   VALIDATING_WEBHOOKS,
 } from '../../../operator/ports/kube-api.ts'
 
-export function memoryApi(maxEvents?: number): MemoryApi {
+export function memoryApi(maxEvents?: number, given: Partial<MemoryApiOptions> = {}): MemoryApi {
   const own = [CLUSTER_GPU_POLICY, VENDOR_NODE_POLICY, GPU_NODE].map((kind): ServedKind => {
     const rules = OWN_RULES[kind.kind]
     return {
@@ -42,5 +42,6 @@ export function memoryApi(maxEvents?: number): MemoryApi {
     now: () => '2026-11-26T10:00:00Z',
     newUid: () => `00000000-0000-4000-8000-${String((uid += 1)).padStart(12, '0')}`,
     ...(maxEvents === undefined ? {} : { maxEvents }),
+    ...given,
   })
 }
