@@ -146,10 +146,15 @@ export class PodAgent {
       // A request that waits is use, although the GPU is idle.
       const isUsed = isBusy === true || (await this.#requests?.hasRequest(task)) === true
       if ((isBusy === null && !isUsed) || task.isOut || task.isMoving) return
-      if (isUsed) task.lastUseAt = now()
-      task.wantsGpu = now() - task.lastUseAt < idleAfterMs
+      if (isUsed) this.#used(task)
+      else task.wantsGpu = now() - task.lastUseAt < idleAfterMs
     })
     await Promise.all(sampled)
+  }
+
+  #used(task: PodTask): void {
+    task.lastUseAt = this.#options.now()
+    task.wantsGpu = true
   }
 
   /** Brings back every pod, one after the other. Returns why it could not, for each that is still out. */
@@ -231,6 +236,8 @@ export class PodAgent {
     task.outcome = null
     task.whyNot = null
     if (task.isOut === (order.wanted === 'out')) task.outcome = 'done'
+    // An order may be older than its last use, for example when it is repeated to the agent after a kill.
+    else if (order.wanted === 'out' && task.wantsGpu) task.outcome = 'woke_while_locked'
     else this.#begin(task, order.wanted)
   }
 
@@ -283,6 +290,8 @@ export class PodAgent {
     task.isMoving = true
     try {
       task.outcome = to === 'out' ? await this.#swapOut(task) : await this.#swapIn(task)
+      // No sample has seen it meanwhile, and the next order would follow at once.
+      if (task.outcome === 'woke_while_locked') this.#used(task)
     } catch (error) {
       task.outcome = 'copy_failed'
       this.#options.onNote(`pod ${task.taskId}: a swap failed: ${errorText(error)}`)

@@ -5,6 +5,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
+import type { SwapOutcome } from '../../../gpu-server/core/device.ts'
+import type { AcceleratedTask } from '../../../gpu-server/devices/accelerator.ts'
 import { ProcessAccelerator } from '../../../gpu-server/devices/process-accelerator.ts'
 import { stateOf } from '../../../gpu-server/guard/process-table.ts'
 import { PodAgent } from '../../../gpu-server/pods/pod-agent.ts'
@@ -17,9 +19,14 @@ const NEXT_ID = 'cd'.repeat(32)
 const POD = { pod: 'u', containers: [ID], gpus: [0], vram_mib: 1_024 }
 let folder: string
 let foreignMib = 0
+/** Pods keep the GPU busy while they should be swapped out. */
+let wakes = false
 class Occupied extends ProcessAccelerator {
   override gpus() {
     return super.gpus().map((gpu) => ({ ...gpu, foreign_mib: foreignMib }))
+  }
+  override swapOut(task: AcceleratedTask): Promise<SwapOutcome> {
+    return wakes ? Promise.resolve('woke_while_locked') : super.swapOut(task)
   }
 }
 let child: ChildProcess
@@ -56,7 +63,16 @@ async function open(): Promise<PodAgent> {
   })
   return agent
 }
+/** Only an idle pod is swapped out. */
+async function isIdle(): Promise<void> {
+  await vi.waitFor(async () => {
+    await agent?.sample()
+    expect(agent?.report().pods).toMatchObject([{ wants_gpu: false }])
+  }, WAIT)
+}
 async function ordered(wanted: 'in' | 'out', order: number) {
+  agent?.obey({ pods: [{ ...POD, order: 0, wanted: 'in' }] })
+  if (wanted === 'out') await isIdle()
   agent?.obey({ pods: [{ ...POD, order, wanted }] })
   await agent?.settled()
   return agent?.report().pods[0]
@@ -83,6 +99,25 @@ it('An order is carried out once, however often it is repeated', async () => {
   expect(stateOf(pid)).not.toBe('T')
 })
 
+it('A pod that wants its GPU is not swapped out by an order from before that', async () => {
+  const pid = startProcess()
+  const opened = await open()
+  opened.obey({ pods: [{ ...POD, order: 1, wanted: 'out' }] })
+  await opened.settled()
+  expect(opened.report().pods).toMatchObject([{ residency: 'in', outcome: 'woke_while_locked' }])
+  expect(stateOf(pid)).not.toBe('T')
+})
+
+it('A pod that wakes during its swap-out counts as just used, before a sample shows it', async () => {
+  startProcess()
+  await open()
+  wakes = true
+  const report = await ordered('out', 1)
+  wakes = false
+  expect(report).toMatchObject({ residency: 'in', outcome: 'woke_while_locked', wants_gpu: true })
+  expect(report?.idle_ms).toBeLessThan(300)
+})
+
 it('A pod that the operator knows no more does not stay stopped', async () => {
   const pid = startProcess()
   const opened = await open()
@@ -104,6 +139,8 @@ it('Swap marks are on the disk before a swap begins, and survive an agent that i
   startProcess()
   const killed = await open()
   const marks = [{ gpu: 'a-GPU-0', class: 'non_p0' as const, round: 3, decision: 7 }]
+  killed.obey({ pods: [{ ...POD, order: 0, wanted: 'in' }] })
+  await isIdle()
   killed.obey({ pods: [{ ...POD, marks, order: 1, wanted: 'out' }] })
   const { pods } = JSON.parse(readFileSync(join(folder, 'pod-history.json'), 'utf8')) as { pods: unknown }
   expect(pods).toMatchObject([{ pod: 'u', marks }])
