@@ -116,10 +116,16 @@ function steps(
       { op: 'replace', path, value },
     ]
   }
-  if (status === undefined) return [own, { op: 'add', path: '/status', value: { conditions: [value] } }]
-  return status.conditions === undefined
-    ? [own, { op: 'add', path: '/status/conditions', value: [value] }]
-    : [own, { op: 'add', path: '/status/conditions/-', value }]
+  if (status?.conditions !== undefined) return [own, { op: 'add', path: '/status/conditions/-', value }]
+  // Replaces what another writer may have added since the copy.
+  const seen: JsonPatchStep = {
+    op: 'test',
+    path: '/metadata/resourceVersion',
+    value: metadata.resourceVersion,
+  }
+  return status === undefined
+    ? [own, seen, { op: 'add', path: '/status', value: { conditions: [value] } }]
+    : [own, seen, { op: 'add', path: '/status/conditions', value: [value] }]
 }
 
 function isSame(a: Partial<Admission> | PodCondition | undefined, b: Admission): boolean {
