@@ -23,6 +23,8 @@ export interface Order {
 
 /** Reports come each second. */
 const SILENT_AFTER_MS = 15_000
+/** A pod may be in use again since an older report. */
+const CURRENT_MS = 5_000
 
 export class AgentLink {
   device: LinkedDevice | null = null
@@ -42,6 +44,11 @@ export class AgentLink {
   /** It has reported within the last seconds. */
   get isHeard(): boolean {
     return this.#last !== null && this.#clock.now() - this.#heardAt < SILENT_AFTER_MS
+  }
+
+  /** The use of its pods is known. */
+  get isCurrent(): boolean {
+    return this.#last !== null && this.#clock.now() - this.#heardAt < CURRENT_MS
   }
 
   /** Null: it has never reported to this operator. */

@@ -158,6 +158,9 @@ export class PodDevice implements Device, LinkedDevice {
       }
       if (this.#attempts.get(taskId) === attempt) this.#attempts.delete(taskId)
       done(bound)
+      // A binding that failed may have been stored all the same.
+      const { nodeName = '' } = this.#options.pod(taskId)?.spec ?? {}
+      if (nodeName !== '') this.#options.onContradiction(`pod ${taskId} is bound to ${nodeName}`)
     })
   }
 
@@ -238,17 +241,24 @@ export class PodDevice implements Device, LinkedDevice {
   ): void {
     const bound = this.#bound.get(podUid)
     const { agent } = this.#options
-    if (bound === undefined || agent.hostSwapMib === null) return later(() => done('copy_failed', {}))
+    const isKnown = wanted === 'in' ? agent.hostSwapMib !== null : agent.isCurrent
+    if (bound === undefined || !isKnown) return later(() => done('copy_failed', {}))
     bound.move = { order: agent.give(podUid, wanted, marks).number, done }
   }
 
-  /** According to the last report of the agent; on its way: where it is going. */
+  /**
+   * According to the last report of the agent. It is out only if it has no VRAM and gets none: on its way it
+   * has its VRAM, and an order from before this term is still carried out.
+   */
   #found(podUid: string): BoundPod {
     const { agent } = this.#options
-    const { residency = 'in', wants_gpu: wants = true } = agent.report(podUid) ?? {}
+    const report = agent.report(podUid)
+    const { residency = 'in', wants_gpu: wants = true } = report ?? {}
     const wantsGpu = wants || this.#isKept(podUid)
-    const isOut = residency === 'moving' ? agent.order(podUid)?.wanted === 'out' : residency === 'out'
-    return { attempt: FOUND_ATTEMPT, isOut, wantsGpu, move: null }
+    const order = agent.order(podUid)
+    const isOver = report?.order === order?.number && report?.outcome !== null
+    const returns = order?.wanted === 'in' && !isOver
+    return { attempt: FOUND_ATTEMPT, isOut: residency === 'out' && !returns, wantsGpu, move: null }
   }
 
   readOutput(
