@@ -1,15 +1,22 @@
 /** Keeps the claims in GPUNodes as the pods are. */
-import type { NodeBook } from '../../operator/placing/node-book.ts'
+import { type Clock, timePasses } from '../../controller/ports/clock.ts'
+import { NodeBook } from '../../operator/placing/node-book.ts'
+import { allObjects } from '../../operator/ports/all-objects.ts'
+import { type KubeApi, ownResource } from '../../operator/ports/kube-api.ts'
+import type { DurationMs } from '../../protocol/units.ts'
 import { withAddedClaim, withoutClaim } from '../../operator/placing/claims.ts'
 import { keyOf } from '../../operator/placing/binding.ts'
 import type { Bindings } from '../../operator/placing/pod-bindings.ts'
 import { claimOfPod, stageOf } from '../../operator/placing/pod-task.ts'
-import type { GPUNodeStatus } from '../../operator/contract/policies.ts'
+import { GPU_NODE, type GPUNodeStatus } from '../../operator/contract/policies.ts'
 import { inParallel } from '../in-parallel.ts'
 import type { ClusterObjects } from './cluster-objects.ts'
 
 /** A term begins once the claims of the one before it are settled. */
 const NODES_AT_A_TIME = 16
+/** Copies are some milliseconds behind, or their watch has broken. */
+const SEEN_WITHIN_MS: DurationMs = 3_000
+const SEEN_LOOK_MS: DurationMs = 50
 
 export interface ClaimRepairParts {
   readonly objects: ClusterObjects
@@ -17,6 +24,28 @@ export interface ClaimRepairParts {
   readonly book: (nodeName: string) => NodeBook
   /** Whether this operator has bound the pod to the node; its copy of the pod may be behind. */
   readonly isBoundHere: (podUid: string, nodeName: string) => boolean
+}
+
+/** The GPUNodes as they are stored: a copy may lack the last claims of the leader before. */
+export async function storedBooks(api: KubeApi): Promise<readonly NodeBook[]> {
+  const stored = await allObjects(api, ownResource(GPU_NODE))
+  return stored.map((object) => new NodeBook(api, object.metadata.name ?? '', object))
+}
+
+/**
+ * Resolves once the copies show where these pods are bound. Until then their VRAM would count as free.
+ * Rejects if they stay behind.
+ */
+export async function bindingsSeen(
+  uids: readonly string[],
+  { pod }: Pick<ClusterObjects, 'pod'>,
+  clock: Clock,
+): Promise<void> {
+  const unseen = (): boolean => uids.some((uid) => pod(uid)?.spec.nodeName === undefined)
+  for (let waited = 0; unseen(); waited += SEEN_LOOK_MS) {
+    if (waited >= SEEN_WITHIN_MS) throw new Error('the copy of the pods is behind')
+    await timePasses(clock, SEEN_LOOK_MS)
+  }
 }
 
 /** Every pod that is bound to one of these nodes has its claim, even if its GPUNode was deleted. */
@@ -34,30 +63,37 @@ export async function restoreClaims(
   }
 }
 
-/** Gives up claims of pods that ended, that run on another node, or that an earlier operator did not bind. */
+/**
+ * Gives up claims of pods that ended, that run on another node, or that an earlier operator did not bind.
+ * Resolves with the UIDs of pods that are bound, although their copies are not.
+ */
 export async function dropStaleClaims(
   { objects, bindings, book: bookOf, isBoundHere }: ClaimRepairParts,
   nodeNames: Iterable<string>,
-): Promise<void> {
+): Promise<readonly string[]> {
+  const behind: string[] = []
   await inParallel(nodeNames, NODES_AT_A_TIME, async (nodeName) => {
     const book = bookOf(nodeName)
     await rereadIfBehind(book, objects)
     for (const claim of book.status.claims ?? []) {
       const pod = objects.pod(claim.podUid)
       const { nodeName: actual = nodeName } = pod?.spec ?? {}
-      if (pod === undefined || stageOf(pod) === 'over' || actual !== nodeName)
+      if (pod !== undefined && (stageOf(pod) === 'over' || actual !== nodeName))
         await book.change((status) => withoutClaim(status, claim.podUid))
       else if (
-        pod.spec.nodeName === undefined &&
+        pod?.spec.nodeName === undefined &&
         !bindings.isOnItsWay(claim.podUid, nodeName) &&
         !isBoundHere(claim.podUid, nodeName)
       ) {
         const released = await bindings.release(claim.podUid, keyOf(claim), book)
         // An earlier operator has bound it meanwhile.
-        if (released?.spec.nodeName === nodeName) await book.change((status) => withAddedClaim(status, claim))
+        if (released?.spec.nodeName !== nodeName) continue
+        await book.change((status) => withAddedClaim(status, claim))
+        behind.push(claim.podUid)
       }
     }
   })
+  return behind
 }
 
 /** An earlier leader may have stored a claim after this one has read the status. */

@@ -28,7 +28,8 @@ import type { DurationMs, Mib } from '../../protocol/units.ts'
 import { deferredBus } from '../../simulator/network/deferred-bus.ts'
 import { UNHINDERED } from '../../simulator/network/passage.ts'
 import { SimBus } from '../../simulator/network/sim-bus.ts'
-import { type ClaimRepairParts, dropStaleClaims, restoreClaims } from './claim-repair.ts'
+import { bindingsSeen, type ClaimRepairParts, dropStaleClaims } from './claim-repair.ts'
+import { restoreClaims, storedBooks } from './claim-repair.ts'
 import { inParallel } from '../in-parallel.ts'
 import { NodeSettings } from './node-settings.ts'
 import { agentsHeard } from './heard-agents.ts'
@@ -277,21 +278,18 @@ export class Placement {
   // ---- inside ----
 
   async #start(): Promise<void> {
-    const { objects } = this.#options
-    await this.#dropStaleClaims()
+    const { objects, api } = this.#options
+    for (const book of await storedBooks(api)) this.#books.set(book.nodeName, book)
+    await bindingsSeen(await this.#dropStaleClaims(), objects, this.#clock)
     const names = this.#declared().keys()
     await inParallel(names, REPORTS_AT_A_TIME, async (name) => void (await this.report(name)))
     await this.controller.start()
     const pods = [...objects.pods()].toSorted(byCreation)
     const bound = pods.filter((pod) => this.stageOf(pod) === 'bound')
+    const boundTo = (name: string): readonly Pod[] => bound.filter(({ spec }) => spec.nodeName === name)
     // Their nodes report them, and the controller takes them up, before anything is placed.
     for (const pod of pods) if (this.stageOf(pod) === 'waiting' || this.#isKnown(pod)) this.#queue.take(pod)
-    for (const [name, gpus] of this.#declared())
-      this.#addHost(
-        name,
-        gpus,
-        bound.filter(({ spec }) => spec.nodeName === name),
-      )
+    for (const [name, gpus] of this.#declared()) this.#addHost(name, gpus, boundTo(name))
   }
 
   #claims(): ClaimRepairParts {
@@ -300,7 +298,7 @@ export class Placement {
     return { ...this.#options, bindings: this.bindings, book: (name) => this.book(name), isBoundHere }
   }
 
-  #dropStaleClaims(): Promise<void> {
+  #dropStaleClaims(): Promise<readonly string[]> {
     const names = new Set([...this.#books.keys(), ...this.#options.objects.gpuNodeNames()])
     return dropStaleClaims(this.#claims(), names)
   }
