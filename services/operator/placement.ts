@@ -75,7 +75,9 @@ export class Placement {
     const links = { passage: () => UNHINDERED, isCut: () => false }
     this.#bus = new SimBus({ clock, mode: 'wire', links })
     this.settings = new NodeSettings(objects, helmPercent, probeSeconds)
-    this.bindings = options.observes ? new ObservedBindings() : podBindings(options, clock, this)
+    // Another term of this operator may follow, and bindings of this one may still be in progress.
+    const own = { ...options, leads: () => !this.#isStopped && options.leads() }
+    this.bindings = options.observes ? new ObservedBindings() : podBindings(own, clock, this)
     const nodes = [...this.#declared()].map(([name, gpus]) => {
       const agent = this.#link(name)
       const limits = this.settings.limitsOf(name)
