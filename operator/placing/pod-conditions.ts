@@ -90,6 +90,11 @@ export class PodConditions {
     }
   }
 
+  /** Forgets pods that were deleted before they ended. */
+  forgetGone(isGone: (uid: string) => boolean): void {
+    for (const uid of [...this.#written.keys(), ...this.#seen.keys()]) if (isGone(uid)) this.forget(uid)
+  }
+
   forget(uid: string): void {
     this.#written.delete(uid)
     this.#seen.delete(uid)

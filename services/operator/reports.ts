@@ -103,6 +103,7 @@ export class Reports {
     this.#areNodesDue = false
     const now = wholeSeconds(this.#placement.clock.now())
     this.#placement.dropGonePods()
+    this.#conditions.forgetGone((uid) => this.#objects.pod(uid) === undefined)
     await this.#placement.repairClaims()
     // Also those that are no longer nodes of Headroom.
     const nodes = this.#objects.nodes().map(({ metadata: { name = '' } }) => name)

@@ -23,3 +23,14 @@ it.each([
   expect(await conditions.write(pod as unknown as Pod, BOUND)).toBe('reason')
   expect(JSON.stringify(await api.get(PODS, KEY))).toContain('Bound')
 })
+
+it('A pod that is gone is forgotten', async () => {
+  const api = memoryApi()
+  const pod = (await api.create(PODS, aPod() as unknown as KubeObject)) as unknown as Pod
+  const conditions = new PodConditions(api, () => 0)
+  await conditions.write(pod, BOUND)
+  conditions.forgetGone(() => false)
+  expect(conditions.isDue(pod, 0)).toBe(false)
+  conditions.forgetGone((uid) => uid === pod.metadata.uid)
+  expect(conditions.isDue(pod, 0)).toBe(true)
+})
