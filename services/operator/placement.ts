@@ -12,7 +12,7 @@ import type { Pod } from '../../operator/contract/kubernetes.ts'
 import type { GPUNodeStatus } from '../../operator/contract/policies.ts'
 import { AgentLink } from '../../operator/placing/agent-link.ts'
 import { type DeclaredGpu, isEnabled } from '../../operator/placing/declared-gpus.ts'
-import { NodeBook } from '../../operator/placing/node-book.ts'
+import type { NodeBook } from '../../operator/placing/node-book.ts'
 import { type NodeGpus, nodeGpus } from '../../operator/placing/node-gpus.ts'
 import { reportedStatus } from '../../operator/placing/node-status.ts'
 import { ObservedBindings, observedStage } from '../../operator/placing/observed.ts'
@@ -28,11 +28,10 @@ import type { DurationMs, Mib } from '../../protocol/units.ts'
 import { deferredBus } from '../../simulator/network/deferred-bus.ts'
 import { UNHINDERED } from '../../simulator/network/passage.ts'
 import { SimBus } from '../../simulator/network/sim-bus.ts'
-import { bindingsSeen, type ClaimRepairParts, dropStaleClaims } from './claim-repair.ts'
-import { restoreClaims, storedBooks } from './claim-repair.ts'
-import { inParallel } from '../in-parallel.ts'
 import { NodeSettings } from './node-settings.ts'
+import { GpuNodes } from './gpu-nodes.ts'
 import { agentsHeard } from './heard-agents.ts'
+import { ObjectFaults } from './object-faults.ts'
 import { NODE_KIND } from './node-records.ts'
 import { podBindings, type TermRecording, wholeSeconds } from './placement-parts.ts'
 import type { OwnClock, PlacementOptions } from './placement-parts.ts'
@@ -50,16 +49,16 @@ interface Host {
 }
 
 const NODES_WITHIN_MS: DurationMs = 50
-const REPORTS_AT_A_TIME = 16
 
 export class Placement {
   readonly #options: PlacementOptions
   readonly #clock: OwnClock
   readonly #bus: SimBus
-  readonly #books = new Map<string, NodeBook>()
+  readonly #gpuNodes: GpuNodes
   readonly #hosts = new Map<string, Host>()
   readonly #queue: PodQueue
   readonly bindings: Bindings
+  readonly faults: ObjectFaults
   readonly settings: NodeSettings
   readonly controller: Controller
   readonly #recording: TermRecording | null
@@ -75,6 +74,12 @@ export class Placement {
     const links = { passage: () => UNHINDERED, isCut: () => false }
     this.#bus = new SimBus({ clock, mode: 'wire', links })
     this.settings = new NodeSettings(objects, helmPercent, probeSeconds)
+    this.faults = new ObjectFaults(options.onNote)
+    this.#gpuNodes = new GpuNodes({
+      ...{ ...options, clock, faults: this.faults, bindings: () => this.bindings },
+      report: (name) => this.report(name),
+      isBoundHere: (podUid, nodeName) => this.#hosts.get(nodeName)?.device.isBound(podUid) ?? false,
+    })
     // Another term of this operator may follow, and bindings of this one may still be in progress.
     const own = { ...options, leads: () => !this.#isStopped && options.leads() }
     this.bindings = options.observes ? new ObservedBindings() : podBindings(own, clock, this)
@@ -129,11 +134,7 @@ export class Placement {
   }
 
   book(nodeName: string): NodeBook {
-    const known = this.#books.get(nodeName)
-    if (known !== undefined) return known
-    const book = new NodeBook(this.#options.api, nodeName, this.#options.objects.gpuNode(nodeName))
-    this.#books.set(nodeName, book)
-    return book
+    return this.#gpuNodes.book(nodeName)
   }
 
   whyWaiting(uid: string): string {
@@ -218,6 +219,7 @@ export class Placement {
     for (const [name, gpus] of this.#declared()) {
       const host = this.#hosts.get(name)
       if (JSON.stringify(host?.gpus) === JSON.stringify(gpus)) continue
+      if (host === undefined && !this.#gpuNodes.isSettled(name)) continue
       // A claim needs the GPUs in the status.
       void this.report(name).then(
         () => this.#declare(name, gpus),
@@ -257,8 +259,10 @@ export class Placement {
   }
 
   async repairClaims(): Promise<void> {
-    await this.#dropStaleClaims()
-    await restoreClaims(this.#claims(), (name) => this.#hosts.has(name))
+    const settled = await this.#gpuNodes.repair((name) => this.#hosts.has(name))
+    if (this.#isStopped || settled.length === 0) return
+    for (const name of settled) this.controller.commands.setCordon(nodeIdFromName(name), false, BY, () => {})
+    this.nodesChanged()
   }
 
   report(nodeName: string): Promise<string | null> {
@@ -280,29 +284,23 @@ export class Placement {
   // ---- inside ----
 
   async #start(): Promise<void> {
-    const { objects, api } = this.#options
-    for (const book of await storedBooks(api)) this.#books.set(book.nodeName, book)
-    await bindingsSeen(await this.#dropStaleClaims(), objects, this.#clock)
-    const names = this.#declared().keys()
-    await inParallel(names, REPORTS_AT_A_TIME, async (name) => void (await this.report(name)))
+    const { objects } = this.#options
+    await this.#gpuNodes.begin(new Set(this.#declared().keys()))
     await this.controller.start()
     const pods = [...objects.pods()].toSorted(byCreation)
     const bound = pods.filter((pod) => this.stageOf(pod) === 'bound')
     const boundTo = (name: string): readonly Pod[] => bound.filter(({ spec }) => spec.nodeName === name)
     // Their nodes report them, and the controller takes them up, before anything is placed.
     for (const pod of pods) if (this.stageOf(pod) === 'waiting' || this.#isKnown(pod)) this.#queue.take(pod)
-    for (const [name, gpus] of this.#declared()) this.#addHost(name, gpus, boundTo(name))
-  }
-
-  #claims(): ClaimRepairParts {
-    const isBoundHere = (podUid: string, nodeName: string): boolean =>
-      this.#hosts.get(nodeName)?.device.isBound(podUid) ?? false
-    return { ...this.#options, bindings: this.bindings, book: (name) => this.book(name), isBoundHere }
-  }
-
-  #dropStaleClaims(): Promise<readonly string[]> {
-    const names = new Set([...this.#books.keys(), ...this.#options.objects.gpuNodeNames()])
-    return dropStaleClaims(this.#claims(), names)
+    const { views, commands } = this.controller
+    for (const [name, gpus] of this.#declared()) {
+      const id = nodeIdFromName(name)
+      const isSettled = this.#gpuNodes.isSettled(name)
+      // One that has appeared meanwhile is taken once it is settled.
+      if (!isSettled && views.node(id) === undefined) continue
+      if (!isSettled) commands.setCordon(id, true, BY, () => {})
+      this.#addHost(name, gpus, boundTo(name))
+    }
   }
 
   /** A bound pod of a node whose GPUs are declared. */

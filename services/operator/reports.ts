@@ -4,10 +4,16 @@ import { faultText } from '../../operator/contract/field-fault.ts'
 import { ADMITTED_CONDITION, CLASS_LABEL } from '../../operator/contract/names.ts'
 import { nodeOfPolicy, policyOfNode } from '../../operator/contract/overcommit.ts'
 import { classOfLabel } from '../../operator/contract/pod-class.ts'
-import { CLUSTER_GPU_POLICY, GPU_NODE, VENDOR_NODE_POLICY } from '../../operator/contract/policies.ts'
+import {
+  CLUSTER_GPU_POLICY,
+  GPU_NODE,
+  type OwnKind,
+  VENDOR_NODE_POLICY,
+} from '../../operator/contract/policies.ts'
 import { type EventSubject, Events, type Happening } from '../../operator/placing/events.ts'
 import { newFaults } from '../../operator/placing/node-status.ts'
 import { observedAdmission } from '../../operator/placing/observed.ts'
+import { podText } from '../../operator/placing/pod-task.ts'
 import {
   type Admission,
   boundAdmission,
@@ -15,7 +21,7 @@ import {
   RESERVED_AFTER_MS,
   WAITING_AFTER_MS,
 } from '../../operator/placing/pod-conditions.ts'
-import { reportPolicy } from '../../operator/placing/policy-status.ts'
+import { type PolicyFacts, reportPolicy } from '../../operator/placing/policy-status.ts'
 import {
   apiVersionOf,
   type KubeApi,
@@ -108,7 +114,8 @@ export class Reports {
     // Also those that are no longer nodes of Headroom.
     const nodes = this.#objects.nodes().map(({ metadata: { name = '' } }) => name)
     await inParallel(new Set([...nodes, ...this.#objects.gpuNodeNames()]), WRITES_AT_A_TIME, async (name) => {
-      if (!this.#isStopped) await this.#reportNode(name)
+      if (!this.#isStopped)
+        await this.#placement.faults.tried(`the report of node ${name}`, () => this.#reportNode(name))
     })
     if (this.#isStopped) return
     await this.#writePolicies(now)
@@ -120,11 +127,20 @@ export class Reports {
     await inParallel(this.#objects.pods(), WRITES_AT_A_TIME, async (pod) => {
       if (this.#isStopped || writes >= MAX_WRITES) return
       const admission = this.#admissionOf(pod)
-      const written = admission === null ? null : await this.#conditions.write(pod, admission)
-      if (written !== null) writes += 1
-      if (written === 'reason' && admission !== null && !isToldByScheduler(pod, admission))
-        await this.#tell(podSubject(pod), happeningOf(admission))
+      if (admission === null) return
+      const tried = `the condition of pod ${podText(pod)}`
+      const fault = await this.#placement.faults.tried(tried, async () => {
+        if (await this.#writeCondition(pod, admission)) writes += 1
+      })
+      if (fault !== null) writes += 1
     })
+  }
+
+  async #writeCondition(pod: Pod, admission: Admission): Promise<boolean> {
+    const written = await this.#conditions.write(pod, admission)
+    if (written === 'reason' && !isToldByScheduler(pod, admission))
+      await this.#tell(podSubject(pod), happeningOf(admission))
+    return written !== null
   }
 
   async #reportNode(name: string): Promise<void> {
@@ -191,16 +207,21 @@ export class Reports {
       const { settings } = this.#placement
       const nodes = names.filter((name) => settings.overcommitOf(name).source === 'ClusterGPUPolicy').length
       const facts = { fault: null, nodes, now }
-      await reportPolicy(this.#api, ownResource(CLUSTER_GPU_POLICY), cluster as unknown as KubeObject, facts)
+      await this.#reportPolicy(CLUSTER_GPU_POLICY, cluster as unknown as KubeObject, facts)
     }
     const policies = this.#objects.nodePolicies()
     for (const policy of policies) {
       const node = nodeOfPolicy(policy)
       const applies = policyOfNode(node, policies) === policy
       const fault = applies ? null : `Node ${node} has an older VendorNodePolicy.`
-      const object = policy as unknown as KubeObject
-      await reportPolicy(this.#api, ownResource(VENDOR_NODE_POLICY), object, { fault, now })
+      await this.#reportPolicy(VENDOR_NODE_POLICY, policy as unknown as KubeObject, { fault, now })
     }
+  }
+
+  async #reportPolicy(own: OwnKind, policy: KubeObject, facts: PolicyFacts): Promise<void> {
+    await this.#placement.faults.tried(`the status of ${own.kind} ${policy.metadata.name}`, () =>
+      reportPolicy(this.#api, ownResource(own), policy, facts),
+    )
   }
 }
 

@@ -15,12 +15,18 @@ export interface PodFacts {
 /** The nodes that admit a pod are a group of the controller, whose name means nothing to the pod's owner. */
 const ABOUT_GROUPS: ReadonlySet<WaitReason> = new Set(['GROUP_NOT_FOUND', 'GROUP_EMPTY', 'NO_NODES'])
 
+/** The operator cordons no other nodes. */
+const UNSETTLED =
+  'Waiting for a node: the API server refuses to write the claims or the GPUNode of each node that could ' +
+  'run the pod; the log of the operator says why.'
+
 /** Returns one sentence. */
 export function whyPodWaits(
   { primary: { reason }, sentence }: WaitExplanation,
   { spec, nodes, areSwapped }: PodFacts,
 ): string {
   if (ABOUT_GROUPS.has(reason)) return noNodeInWords(nodes)
+  if (reason === 'NODES_CORDONED') return UNSETTLED
   return reason === 'SWAP_SPACE_EXHAUSTED' && !areSwapped ? noAgentInWords(spec) : sentence
 }
 

@@ -108,6 +108,17 @@ export class OperatorWorld {
   }
 }
 
+/** Its methods, to replace some of them. */
+export const delegating = (api: KubeApi): KubeApi => ({
+  get: (...args) => api.get(...args),
+  list: (...args) => api.list(...args),
+  watch: (...args) => api.watch(...args),
+  create: (...args) => api.create(...args),
+  replace: (...args) => api.replace(...args),
+  patch: (...args) => api.patch(...args),
+  delete: (...args) => api.delete(...args),
+})
+
 async function waiting(api: KubeApi): Promise<readonly Pod[]> {
   const { items } = await api.list(PODS)
   return (items as unknown as readonly Pod[]).filter(

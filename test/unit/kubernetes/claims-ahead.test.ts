@@ -9,6 +9,7 @@ import { NodeBook } from '../../../operator/placing/node-book.ts'
 import { type Bound, PodBindings, type PodBindingsOptions } from '../../../operator/placing/pod-bindings.ts'
 import { type KubeApi, KubeError, ownResource, PODS } from '../../../operator/ports/kube-api.ts'
 import { memoryApi } from '../../support/kubernetes/memory-world.ts'
+import { delegating } from '../../support/kubernetes/operator-world.ts'
 import { aPod } from '../../support/kubernetes/objects.ts'
 import { WAIT } from '../../support/wait.ts'
 
@@ -59,16 +60,6 @@ async function readPods(): Promise<void> {
     pods.set(metadata.name ?? '', { metadata, ...pod } as unknown as Pod)
 }
 const uid = (name: Name): string => pods.get(name)?.metadata.uid ?? ''
-/** Its methods, to replace some of them. */
-const own = (): KubeApi => ({
-  get: (...asked) => api.get(...asked),
-  list: (...asked) => api.list(...asked),
-  watch: (...asked) => api.watch(...asked),
-  create: (...asked) => api.create(...asked),
-  replace: (...asked) => api.replace(...asked),
-  patch: (...asked) => api.patch(...asked),
-  delete: (...asked) => api.delete(...asked),
-})
 
 function begin(name: Name, at = bindings): void {
   const claim = { podUid: uid(name), podNamespace: 'default', podName: name, gpuUuids: ['GPU-0'] }
@@ -120,7 +111,7 @@ it('A binding that is late is refused, although the operator that gave up its cl
     await later.promise
     return api.create(...asked)
   }
-  const late = bindingsOf({ ...own(), create })
+  const late = bindingsOf({ ...delegating(api), create })
   begin('first', late)
   const bound = late.bind(uid('first'), 'a')
   await vi.waitFor(async () => expect(await storedClaims()).toContain('first'), WAIT)
@@ -129,7 +120,7 @@ it('A binding that is late is refused, although the operator that gave up its cl
     if ((await storedClaims()).length === 0) throw new KubeError(500, 'InternalError', 'etcd is away')
     return api.patch(...asked)
   }
-  const other = bindingsOf({ ...own(), patch })
+  const other = bindingsOf({ ...delegating(api), patch })
   const key = { namespace: 'default', name: 'first' }
   await expect(other.release(uid('first'), key, new NodeBook(api, 'a', null))).rejects.toThrow('etcd is away')
   later.resolve()

@@ -21,7 +21,7 @@ import { agentsHeard } from '../../../services/operator/heard-agents.ts'
 import { Pause } from '../../../simulator/kernel/pause.ts'
 import { ProcessClock } from '../../../simulator/kernel/process-clock.ts'
 import { VirtualClock } from '../../../simulator/kernel/virtual-clock.ts'
-import { OperatorWorld } from '../../support/kubernetes/operator-world.ts'
+import { delegating, OperatorWorld } from '../../support/kubernetes/operator-world.ts'
 import { aClusterPolicy, aNodePolicy, aPod } from '../../support/kubernetes/objects.ts'
 import { WAIT } from '../../support/wait.ts'
 
@@ -46,15 +46,6 @@ const reason = (name: string, wanted: string): Promise<string> =>
       throw new Error(`${name}: ${JSON.stringify(found)} ${world.notes.join('\n')}`)
     return found.message ?? ''
   }, WAIT)
-const delegating = (api: KubeApi): KubeApi => ({
-  get: (...args) => api.get(...args),
-  list: (...args) => api.list(...args),
-  watch: (...args) => api.watch(...args),
-  create: (...args) => api.create(...args),
-  replace: (...args) => api.replace(...args),
-  patch: (...args) => api.patch(...args),
-  delete: (...args) => api.delete(...args),
-})
 const gpusOf = ({ metadata }: Pod): string | undefined => metadata.annotations?.[POD_ANNOTATIONS.gpuUuids]
 
 it('A pod gets a GPU by its binding, and the claim is in the GPUNode', async () => {
