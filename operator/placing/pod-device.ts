@@ -42,6 +42,8 @@ export interface PodDeviceOptions {
   readonly marks: (podUid: string) => readonly SwapMark[]
   /** The agent reports what this term has not ordered. */
   readonly onContradiction: (why: string) => void
+  /** The agent was silent when the term began. A new term will take up which pods are out. */
+  readonly isLate: () => boolean
 }
 
 /** An attempt whose pod is bound. */
@@ -228,8 +230,9 @@ export class PodDevice implements Device, LinkedDevice {
       const left = { isWakeable: wakeable, ...(why_not === null ? {} : { whyNot: why_not }) }
       return later(() => move.done(outcome, left))
     }
-    const last = this.#options.agent.order(pod)?.number ?? order
-    if (move === null && last === order && bound.isOut !== (residency === 'out'))
+    const { agent, isLate } = this.#options
+    const last = agent.order(pod)?.number ?? order
+    if (move === null && last === order && !isLate() && bound.isOut !== (residency === 'out'))
       this.#options.onContradiction(`pod ${pod} is ${residency === 'out' ? 'swapped out' : 'in VRAM'}`)
   }
 

@@ -3,13 +3,16 @@ import type { SystemClock } from '../../controller/adapters/system-clock.ts'
 import type { Clock } from '../../controller/ports/clock.ts'
 import type { Random } from '../../controller/ports/random.ts'
 import type { InputTap } from '../../controller/recording/input-recorder.ts'
+import type { ServerCore } from '../../gpu-server/core/server-core.ts'
 import type { AgentLinks } from '../../operator/placing/agent-links.ts'
 import type { NodeLimits } from '../../operator/placing/claims.ts'
+import type { DeclaredGpu } from '../../operator/placing/declared-gpus.ts'
 import type { NodeBook } from '../../operator/placing/node-book.ts'
 import { PodBindings } from '../../operator/placing/pod-bindings.ts'
+import type { PodDevice } from '../../operator/placing/pod-device.ts'
 import type { KubeApi } from '../../operator/ports/kube-api.ts'
 import { errorText } from '../../protocol/error-text.ts'
-import type { DurationMs, Instant, Percent } from '../../protocol/units.ts'
+import type { DurationMs, Instant, Mib, Percent } from '../../protocol/units.ts'
 import type { ClusterObjects } from './cluster-objects.ts'
 
 /** What stops with it never runs. */
@@ -34,6 +37,15 @@ export interface PlacementOptions {
   readonly bindWithinMs?: DurationMs
   /** Begins the recording of a term. Absent: nothing is recorded. */
   readonly record?: () => TermRecording
+}
+
+export interface Host {
+  readonly name: string
+  readonly id: string
+  readonly device: PodDevice
+  readonly core: ServerCore
+  readonly hostSwapMib: Mib
+  gpus: readonly DeclaredGpu[]
 }
 
 export interface TermRecording {

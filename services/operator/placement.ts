@@ -32,21 +32,13 @@ import { NodeSettings } from './node-settings.ts'
 import { GpuNodes } from './gpu-nodes.ts'
 import { agentsHeard } from './heard-agents.ts'
 import { ObjectFaults } from './object-faults.ts'
+import { LateAgents } from './late-agents.ts'
 import { NODE_KIND } from './node-records.ts'
 import { podBindings, type TermRecording, wholeSeconds } from './placement-parts.ts'
-import type { OwnClock, PlacementOptions } from './placement-parts.ts'
+import type { Host, OwnClock, PlacementOptions } from './placement-parts.ts'
 import { BY, deletedPod, PodQueue } from './pod-queue.ts'
 import { termController } from './term-controller.ts'
 import { whyPodWaits } from './why-pod-waits.ts'
-
-interface Host {
-  readonly name: string
-  readonly id: string
-  readonly device: PodDevice
-  readonly core: ServerCore
-  readonly hostSwapMib: Mib
-  gpus: readonly DeclaredGpu[]
-}
 
 const NODES_WITHIN_MS: DurationMs = 50
 
@@ -55,6 +47,7 @@ export class Placement {
   readonly #clock: OwnClock
   readonly #bus: SimBus
   readonly #gpuNodes: GpuNodes
+  readonly #lateAgents: LateAgents
   readonly #hosts = new Map<string, Host>()
   readonly #queue: PodQueue
   readonly bindings: Bindings
@@ -74,6 +67,7 @@ export class Placement {
     const links = { passage: () => UNHINDERED, isCut: () => false }
     this.#bus = new SimBus({ clock, mode: 'wire', links })
     this.settings = new NodeSettings(objects, helmPercent, probeSeconds)
+    this.#lateAgents = new LateAgents(clock, options.onContradiction)
     this.faults = new ObjectFaults(options.onNote)
     this.#gpuNodes = new GpuNodes({
       ...{ ...options, clock, faults: this.faults, bindings: () => this.bindings },
@@ -143,12 +137,9 @@ export class Placement {
     const explanation = this.controller.views.explain(task)
     if (explanation === null) return 'Its VRAM is reserved.'
     const nodes = this.#options.objects.nodes().filter(({ metadata }) => isEnabled(metadata)).length
-    const areSwapped = this.#options.observes || this.#hasAgents
+    const hasAgents = [...this.#hosts.values()].some(({ hostSwapMib }) => hostSwapMib > 0)
+    const areSwapped = this.#options.observes || hasAgents
     return whyPodWaits(explanation, { spec: task.spec, nodes, areSwapped })
-  }
-
-  get #hasAgents(): boolean {
-    return [...this.#hosts.values()].some(({ hostSwapMib }) => hostSwapMib > 0)
   }
 
   isOut(nodeName: string, podUid: string): boolean {
@@ -232,9 +223,8 @@ export class Placement {
   /** Brings percentages and reserves to the controller. */
   settle(): void {
     const hosts = [...this.#hosts.values()]
-    const changed = hosts.find(({ name, hostSwapMib }) => this.#swapMib(name) !== hostSwapMib)
-    if (changed === undefined) return this.settings.bringTo(this.controller, hosts)
-    this.#options.onContradiction(`the host memory of the agent of node ${changed.name} has changed`)
+    this.settings.bringTo(this.controller, hosts)
+    this.#lateAgents.take(hosts.filter((host) => this.#isLate(host)).map(({ name }) => name))
   }
 
   /** Pods that no node could start for other reasons than VRAM are tried again after a change, or anyway. */
@@ -360,6 +350,7 @@ export class Placement {
     const device = new PodDevice({
       ...{ nodeName: name, gpus, bindings: this.bindings, pod: objects.pod, bound },
       ...{ agent: this.#link(name), onContradiction, marks },
+      isLate: () => hostSwapMib === 0 && this.#isLate({ name, hostSwapMib }),
       onUnknownGpus: (pod) => onNote(`pod ${podText(pod)} has GPUs that node ${name} does not declare`),
     })
     const core = new ServerCore({
@@ -394,5 +385,9 @@ export class Placement {
 
   #swapMib(nodeName: string): Mib {
     return this.#link(nodeName).hostSwapMib ?? 0
+  }
+
+  #isLate({ name, hostSwapMib }: Pick<Host, 'name' | 'hostSwapMib'>): boolean {
+    return this.#swapMib(name) !== hostSwapMib
   }
 }

@@ -29,7 +29,7 @@ it('A pod with too many containers does not keep the others from their agent', (
     bindings: { begin: () => {}, abandon: () => {} },
     pod: (uid) => bound.find(({ metadata }) => metadata.uid === uid),
     agent: new AgentLink(new VirtualClock(0)),
-    ...{ onUnknownGpus: () => {}, marks: () => [], onContradiction: () => {} },
+    ...{ onUnknownGpus: () => {}, marks: () => [], onContradiction: () => {}, isLate: () => false },
   })
   device.survivors()
   const answer = device.answer()

@@ -28,6 +28,7 @@ function aNode(pod: Pod) {
     },
     onUnknownGpus: () => {},
     onContradiction: (why) => contradictions.push(why),
+    isLate: () => false,
   })
   const report = (change: Partial<PodReport>): void => {
     const none = { order: 0, outcome: null, why_not: null, wants_gpu: false, idle_ms: 60_000 }
