@@ -9,6 +9,7 @@
  *    their claims in the same write, because each of them needs one soon.
  */
 import type { CancelTimer, Clock } from '../../controller/ports/clock.ts'
+import { errorText } from '../../protocol/error-text.ts'
 import type { StartRefused } from '../../protocol/message-fields.ts'
 import type { DurationMs, Instant } from '../../protocol/units.ts'
 import type { Pod } from '../contract/kubernetes.ts'
@@ -221,7 +222,7 @@ export class PodBindings implements Bindings {
       void this.#ungate(way)
         .catch((error: unknown) => {
           this.#options.onFault(error)
-          this.#end(way, { error: messageOf(error), refused: PASSING('api_server') })
+          this.#end(way, { error: errorText(error), refused: PASSING('api_server') })
         })
         .finally(() => {
           this.#ungating -= 1
@@ -336,7 +337,7 @@ export class PodBindings implements Bindings {
     const { book, leads, onFault } = this.#options
     onFault(fault)
     const { claim, nodeName } = way
-    const failed: Bound = { error: messageOf(fault), refused: PASSING('binding_failed') }
+    const failed: Bound = { error: errorText(fault), refused: PASSING('binding_failed') }
     // The claim belongs to the operator that leads now.
     for (let tries = 1; tries <= BIND_TRIES && leads(); tries += 1)
       try {
@@ -362,7 +363,9 @@ export class PodBindings implements Bindings {
 
   #refused(podUid: string, candidates: readonly string[], why: string): FilterAnswer {
     const others = (this.#refusals.get(podUid) ?? []).filter((other) => other !== why)
-    this.#refusals.set(podUid, [...others, why].slice(-MAX_REFUSALS))
+    const latest = [...others, why].slice(-MAX_REFUSALS)
+    // A pod that is gone, or that is not one of Headroom, may name its scheduler all the same.
+    if (this.#options.pod(podUid) !== undefined) this.#refusals.set(podUid, latest)
     return refusal(candidates, why)
   }
 
@@ -393,8 +396,4 @@ export class PodBindings implements Bindings {
 
 export function refusal(names: readonly string[], why: string): FilterAnswer {
   return { nodeNames: [], failed: Object.fromEntries(names.map((name) => [name, why])) }
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
 }

@@ -18,11 +18,13 @@ let api: MemoryApi
 let pod: Pod
 let bindings: PodBindings
 let ends: Bound[]
+let isKnown: boolean
 
 beforeEach(async () => {
   clock = createSystemClock()
   api = memoryApi()
   ends = []
+  isKnown = true
   pod = (await api.create(PODS, { ...aPod() })) as unknown as Pod
   const gpu = { uuid: 'GPU-0', physicalMib: 24_576, effectiveMib: 24_576, committedMib: 0, residentMib: 0 }
   for (const name of ['weak', 'strong']) {
@@ -31,7 +33,8 @@ beforeEach(async () => {
     await api.replace(ownResource(GPU_NODE), { ...made, status }, { subresource: 'status' })
   }
   bindings = new PodBindings({
-    ...{ api, clock, pod: () => pod, limits: () => ({ percent: 0, reserveMib: 0 }), leads: () => true },
+    ...{ api, clock, pod: () => (isKnown ? pod : undefined) },
+    ...{ limits: () => ({ percent: 0, reserveMib: 0 }), leads: () => true },
     book: (name) => new NodeBook(api, name, null),
     whyWaiting: () => 'Waiting for VRAM.',
     onFault: (error) => expect.unreachable(String(error)),
@@ -72,6 +75,15 @@ it('What the scheduler says about an earlier refusal does not end the way to the
   expect(bindings.isOnItsWay(uid())).toBe(true)
   expect(await bindings.bind(uid(), 'strong')).toBeNull()
   expect(await api.get(PODS, KEY)).toMatchObject({ spec: { nodeName: 'strong' } })
+})
+
+it('A refusal of a pod that is not known is not remembered', async () => {
+  isKnown = false
+  const why = refusalOf(['weak'])
+  isKnown = true
+  begin('weak')
+  await said(`0/2 nodes are available: 1 Insufficient cpu, 1 ${why}.`)
+  expect(bindings.isOnItsWay(uid())).toBe(false)
 })
 
 it('A scheduler that finds no node without asking ends the way', async () => {
