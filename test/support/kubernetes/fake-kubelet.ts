@@ -23,12 +23,15 @@ import type { EnvVar, Pod } from '../../../operator/contract/kubernetes.ts'
 import { type KubeApi, PODS } from '../../../operator/ports/kube-api.ts'
 import { killed } from '../live-cluster.ts'
 
-/** Without a process of its own to wait: starting one each time would count as use of the GPU. */
+/**
+ * An idle one waits without a process of its own, and looks seldom: 10 ms of CPU time between two samples
+ * count as use of the GPU.
+ */
 const PROGRAM = `
 trap 'echo term >> "$1.term"; exit 0' TERM
 exec 3<> <(:)
 while :; do
-  if [ -e "$1" ]; then i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; else read -rt 0.02 -u 3; fi
+  if [ -e "$1" ]; then i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; else read -rt 0.25 -u 3; fi
 done`
 const HIERARCHIES = ['/sys/fs/cgroup', '/sys/fs/cgroup/pids']
 
