@@ -93,7 +93,9 @@ describe('the dry run of a change', () => {
       stepsArb(30),
       crowdArb,
       changeArb,
-      (fleet, early, crowd, change) => {
+      (shape, early, crowd, change) => {
+        // A task that has waited long reserves a GPU on which it does not fit yet.
+        const fleet = { ...shape, config: { ...shape.config, reservation_after_seconds: 86_400 } }
         const steps = [...early, ...crowd]
         const b = after(fleet, steps)
         // Entries that wait for VRAM on a node are served first, and may use the capacity.

@@ -21,7 +21,8 @@ const MAX_LOOKS = 60_000
 
 export interface PendingImpact {
   /**
-   * Tasks that fit somewhere only after the change, each considered alone: tasks ahead of it are not counted.
+   * Tasks that fit somewhere only after the change, each considered alone: tasks ahead of it are not counted,
+   * nor is the reservation that it may get because it has waited long.
    */
   readonly wouldFit: number
   readonly wouldFitIds: readonly string[]
