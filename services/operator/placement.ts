@@ -41,6 +41,8 @@ import { termController } from './term-controller.ts'
 import { whyPodWaits } from './why-pod-waits.ts'
 
 const NODES_WITHIN_MS: DurationMs = 50
+/** After a failed report. */
+const NODES_AGAIN_MS: DurationMs = 1_000
 
 export class Placement {
   readonly #options: PlacementOptions
@@ -195,10 +197,10 @@ export class Placement {
   }
 
   /** Many nodes change at once when a cluster starts or grows. */
-  nodesChanged(): void {
+  nodesChanged(withinMs = NODES_WITHIN_MS): void {
     if (this.#isStopped || this.#areNodesDue) return
     this.#areNodesDue = true
-    this.#clock.at(this.#clock.now() + NODES_WITHIN_MS, () => {
+    this.#clock.at(this.#clock.now() + withinMs, () => {
       this.#areNodesDue = false
       if (!this.#isStopped) this.#takeNodes()
     })
@@ -214,7 +216,10 @@ export class Placement {
       // A claim needs the GPUs in the status.
       void this.report(name).then(
         () => this.#declare(name, gpus),
-        (error: unknown) => this.#options.onNote(errorText(error)),
+        (error: unknown) => {
+          this.#options.onNote(errorText(error))
+          this.nodesChanged(NODES_AGAIN_MS)
+        },
       )
     }
     this.#queue.nodesChanged()
