@@ -47,6 +47,11 @@ export class GpuNodes {
     return !this.#unsettled.has(nodeName)
   }
 
+  /** Its report is not stored: the next repair tries again. */
+  unsettle(nodeName: string): void {
+    this.#unsettled.add(nodeName)
+  }
+
   /** Rejects when the API server does not answer, or fails for each of these nodes. */
   async begin(declared: ReadonlySet<string>): Promise<void> {
     const { api, objects, clock } = this.#options

@@ -41,8 +41,6 @@ import { termController } from './term-controller.ts'
 import { whyPodWaits } from './why-pod-waits.ts'
 
 const NODES_WITHIN_MS: DurationMs = 50
-/** After a failed report. */
-const NODES_AGAIN_MS: DurationMs = 1_000
 
 export class Placement {
   readonly #options: PlacementOptions
@@ -197,10 +195,10 @@ export class Placement {
   }
 
   /** Many nodes change at once when a cluster starts or grows. */
-  nodesChanged(withinMs = NODES_WITHIN_MS): void {
+  nodesChanged(): void {
     if (this.#isStopped || this.#areNodesDue) return
     this.#areNodesDue = true
-    this.#clock.at(this.#clock.now() + withinMs, () => {
+    this.#clock.at(this.#clock.now() + NODES_WITHIN_MS, () => {
       this.#areNodesDue = false
       if (!this.#isStopped) this.#takeNodes()
     })
@@ -218,7 +216,7 @@ export class Placement {
         () => this.#declare(name, gpus),
         (error: unknown) => {
           this.#options.onNote(errorText(error))
-          this.nodesChanged(NODES_AGAIN_MS)
+          this.#gpuNodes.unsettle(name)
         },
       )
     }
