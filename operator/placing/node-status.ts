@@ -102,7 +102,7 @@ export function datedCondition(wanted: Wanted, before: readonly Condition[], now
 function agentReadiness(hasAgent: boolean, { percent }: NodeOvercommit): Wanted {
   if (hasAgent)
     return { type: AGENT, status: 'True', reason: 'Reporting', message: 'The agent reports each second.' }
-  const effect = percent > 0 ? `, and the overcommit of ${percent} % has no effect` : ''
+  const effect = percent > 0 ? `, and the overcommit of ${percent}% has no effect` : ''
   const message = `No agent reports: no pod is swapped${effect}.`
   return { type: AGENT, status: 'False', reason: 'NoAgent', message }
 }
@@ -115,7 +115,7 @@ function readiness({ isNode, fault, gpus, areReported }: NodeFacts): Wanted {
     ? { type, status: 'False', reason: areReported ? REPORTED : 'NoGPUs', message: NO_GPUS }
     : {
         ...{ type, status: 'True', reason: areReported ? REPORTED : 'GPUsDeclared' },
-        message: `Its ${gpus.length} GPUs are available to pods.`,
+        message: `${gpus.length === 1 ? 'Its GPU is' : `Its ${gpus.length} GPUs are`} available to pods.`,
       }
 }
 

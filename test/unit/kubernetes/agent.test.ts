@@ -306,7 +306,7 @@ it('The GPUNode says whether an agent reports, and what follows for the percenta
   const agentReady = async () =>
     (await world.status('a')).conditions?.find(({ type }) => type === 'AgentReady')
   await message()
-  await vi.waitFor(async () => expect((await agentReady())?.message).toContain('100 % has no effect'), WAIT)
+  await vi.waitFor(async () => expect((await agentReady())?.message).toContain('100% has no effect'), WAIT)
   agent = await RunningTestAgent.start()
   await vi.waitFor(async () => expect((await agentReady())?.status).toBe('True'), WAIT)
 })

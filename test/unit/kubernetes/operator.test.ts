@@ -314,6 +314,8 @@ it('The GPUNode of a node that lost its label, or is gone, says so', async () =>
       expect(conditions.find(({ type }) => type === 'Ready')?.reason).toBe(wanted)
     }, WAIT)
   for (const name of ['a', 'b']) await ready(name, 'GPUsDeclared')
+  const { conditions = [] } = await world.status('a')
+  expect(conditions.find(({ type }) => type === 'Ready')?.message).toBe('Its GPU is available to pods.')
   const labels = { [NODE_LABELS.enabled]: null }
   await world.api.patch(NODES, { name: 'a' }, { type: 'merge', body: { metadata: { labels } } })
   await world.api.delete(NODES, { name: 'b' })
