@@ -150,6 +150,8 @@ const CODES: Readonly<Record<string, number>> = {
   Conflict: CONFLICT,
   AlreadyExists: CONFLICT,
 }
+const NO_CONNECTION = /onnect(ion)? to the server|deadline exceeded|no such host|dial tcp/
+const BAD_CONFIG = /config|context|^(error: )?stat /
 const UNKNOWN_RESOURCE = /server doesn't have a resource type|no matches for kind/
 
 export function faultOf(error: Error & { readonly code?: unknown }, stderr: string): Error {
@@ -165,7 +167,7 @@ export function faultOf(error: Error & { readonly code?: unknown }, stderr: stri
   if (UNKNOWN_RESOURCE.test(text)) return new KubeError(NOT_FOUND, 'NotFound', text.replace(/^error: /, ''))
   const exitCode = /must be logged in to the server/.test(text)
     ? EXIT_DENIED
-    : /configuration|context/.test(text)
+    : !NO_CONNECTION.test(text) && BAD_CONFIG.test(text)
       ? EXIT_USAGE
       : EXIT_NO_CONNECTION
   return new CommandFailure(`kubectl: ${text}`, exitCode)

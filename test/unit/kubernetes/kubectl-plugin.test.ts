@@ -479,6 +479,9 @@ describe('What kubectl prints', () => {
     ],
     ['error: the server doesn\'t have a resource type "gpunodes"\n', { code: 404 }],
     ['The connection to the server localhost:8080 was refused\n', { exitCode: 3 }],
+    ['Unable to connect to the server: context deadline exceeded\n', { exitCode: 3 }],
+    ['error: error loading config file "/x": yaml: line 2: did not find expected node\n', { exitCode: 2 }],
+    ['error: stat /x: no such file or directory\n', { exitCode: 2 }],
     ['error: You must be logged in to the server (Unauthorized)\n', { exitCode: 7 }],
     [
       'error: context "x" does not exist\n',
