@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { stringify } from 'yaml'
 import { type ClusterPlan, clusterScenario, PlanError } from '../../operator/plan/cluster-scenario.ts'
-import { isFields, listAt } from '../../operator/plan/plan-fields.ts'
+import { isFields } from '../../operator/plan/plan-fields.ts'
 import type { Mib } from '../../protocol/units.ts'
 import { grouped } from '../../protocol/grouped-digits.ts'
 import { UsageError } from '../../services/exit-codes.ts'
@@ -89,24 +89,43 @@ function objectsOf(file: string): readonly unknown[] {
     throw new UsageError(`--kubernetes ${file}: not a Kubernetes object. Use kubectl get … -o json.`)
   const { kind } = document
   if (!kind.endsWith('List')) return [document]
+  if (!Array.isArray(document['items']))
+    throw new UsageError(`--kubernetes ${file}: items must be a list. Use kubectl get … -o json.`)
   // The API server names the kind of items once, kubectl with each of them.
   const ofItems = kind.slice(0, -'List'.length)
-  return listAt(document, 'items').map((item) =>
+  return document['items'].map((item: unknown) =>
     isFields(item) && item['kind'] === undefined ? { ...item, kind: ofItems } : item,
   )
 }
 
 function read(file: string): unknown {
+  let text = ''
   try {
     if (statSync(file).size > MAX_FILE_BYTES)
       throw new UsageError(`--kubernetes ${file}: larger than ${MAX_FILE_BYTES / 1024 / 1024} MiB.`)
-    return JSON.parse(readFileSync(file, 'utf8'))
+    text = readFileSync(file, 'utf8')
+    return JSON.parse(text)
   } catch (error) {
     if (error instanceof SyntaxError)
-      throw new UsageError(`--kubernetes ${file}: not JSON. Use kubectl get … -o json.`)
+      throw new UsageError(`--kubernetes ${file}: ${notJson(text, error)} Use kubectl get … -o json.`)
     const why = fileFailure(error)
     throw why === null ? error : new UsageError(`--kubernetes ${file}: ${why}`)
   }
+}
+
+/** Output of kubectl that was cut off, or never written, differs from text of another kind. */
+function notJson(text: string, { message }: SyntaxError): string {
+  if (text.trim() === '') return 'the file is empty.'
+  // Some messages of the parser have no position.
+  const at = /at position (\d+)/.exec(message)?.[1]
+  const end = text.trimEnd().length
+  const isCutOff = /^Un(terminated|expected end)/.test(message) || (at !== undefined && Number(at) >= end)
+  if (isCutOff) return `the file ends early, in line ${lineAt(text, end)}.`
+  return at === undefined ? 'not JSON.' : `not JSON, in line ${lineAt(text, Number(at))}.`
+}
+
+function lineAt(text: string, position: number): number {
+  return text.slice(0, position).split('\n').length
 }
 
 /** What was found, for a reader who knows the cluster. */

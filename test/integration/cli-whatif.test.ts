@@ -50,6 +50,11 @@ describe('headroom whatif', () => {
   it.each([
     [join(folder, 'absent.json'), 'no such file'],
     [write(folder, 'text.json', 'NAME READY'), 'not JSON. Use kubectl get … -o json.'],
+    [write(folder, 'key.json', '{\n"kind": "List",\n5}'), 'not JSON, in line 3.'],
+    [write(folder, 'early.json', '{\n"kind": "List",\n"items": ['), 'the file ends early, in line 3.'],
+    [write(folder, 'word.json', '{\n"kind": "Li'), 'the file ends early, in line 2.'],
+    [write(folder, 'empty.json', '\n'), 'the file is empty.'],
+    [write(folder, 'no-items.json', '{"kind": "PodList"}'), 'items must be a list.'],
     [write(folder, 'five.json', '5'), 'not a Kubernetes object'],
     [nodes, 'no pod that uses a GPU was found'],
     [pods, 'no node with GPUs was found'],
