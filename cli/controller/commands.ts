@@ -32,7 +32,11 @@ export function addLive(program: Command, setExit: SetExit): void {
     .description('try Headroom on this machine: run a broker, a controller and GPU servers as real processes')
     .option('--servers <n>', 'number of servers', whole(1, 64), 4)
     .option('--gpus <n>', 'declared GPUs per server', whole(1, 16), 1)
-    .option('--vram <size>', 'declared VRAM of each GPU', mib(1, MAX_VRAM_MIB), 24_576)
+    .addOption(
+      new Option('--vram <size>', 'declared VRAM of each GPU')
+        .argParser(mib(1, MAX_VRAM_MIB))
+        .default(24_576, '24Gi'),
+    )
     .option('--overcommit <percent>', 'default VRAM overcommit', whole(0, 1_000), 100)
     .addOption(
       new Option('--idle <time>', 'idle time after which a task may be swapped out; without a unit: seconds')

@@ -23,7 +23,7 @@ export function addWhatif(program: Command, setExit: SetExit): void {
       '(default: ask the controller)',
   )
   withExamples(
-    addForecastOptions(whatif),
+    addForecastOptions(whatif, ' (this option and those up to --out require --kubernetes)'),
     'headroom whatif --overcommit 40',
     'kubectl get pods,nodes,namespaces,priorityclasses -A -o json > cluster.json',
     'headroom whatif --kubernetes cluster.json --overcommit 0..100:25',
@@ -31,8 +31,8 @@ export function addWhatif(program: Command, setExit: SetExit): void {
   ).action(calls(setExit, () => import('./whatif.ts'), 'whatif'))
 }
 
-/** Also of the plugin of kubectl. */
-export function addForecastOptions(command: Command): Command {
+/** Also of the plugin of kubectl. @param whenUsed what the options of simulations require */
+export function addForecastOptions(command: Command, whenUsed = ''): Command {
   return command
     .option(
       '--overcommit <a..b:step>',
@@ -40,12 +40,7 @@ export function addForecastOptions(command: Command): Command {
       integers(0, MAX_PERCENT),
       [0, 25, 50, 75, 100],
     )
-    .option(
-      '--seeds <a..b>',
-      'seeds for each percentage (this option and the following ones require --kubernetes)',
-      integers(0, MAX_SEED),
-      [1, 2, 3],
-    )
+    .option('--seeds <a..b>', `seeds for each percentage${whenUsed}`, integers(0, MAX_SEED), [1, 2, 3])
     .option(
       '--pod-vram <size>',
       'VRAM of pods that request whole GPUs (default: all VRAM of their GPUs)',
