@@ -41,6 +41,9 @@ export interface RunningAgent {
 
 const SAMPLE_EVERY_MS = 1_000
 const RETRY_MS = 1_000
+/** Another operator leads within two seconds of a planned end. */
+const FIRST_RETRIES = 8
+const FIRST_RETRY_MS = 250
 const HEARD_WITHIN_MS = 15_000
 const RELEASE_EVERY_MS = 2_000
 export const ALL_BACK = 'Every pod of this node is in VRAM.'
@@ -186,15 +189,17 @@ async function repeat(
   act: () => Promise<void>,
   onFault: (error: unknown) => void,
 ): Promise<void> {
+  let failures = 0
   while (!signal.aborted) {
-    const isDone = await act().then(
-      () => true,
+    await act().then(
+      () => (failures = 0),
       (error: unknown) => {
+        failures += 1
         if (!signal.aborted) onFault(error)
-        return false
       },
     )
-    await pause(isDone ? everyMs : RETRY_MS, undefined, { signal }).catch(() => {})
+    const retryMs = failures > FIRST_RETRIES ? RETRY_MS : FIRST_RETRY_MS
+    await pause(failures === 0 ? everyMs : retryMs, undefined, { signal }).catch(() => {})
   }
 }
 
