@@ -68,6 +68,24 @@ export class NodeBook {
     return done
   }
 
+  /** Deletes the stored GPUNode, unless it has claims or changes meanwhile. */
+  removeWithoutClaims(): Promise<void> {
+    const done = this.#last.then(() => this.#remove())
+    this.#last = done.catch(() => {})
+    return done
+  }
+
+  async #remove(): Promise<void> {
+    const { resourceVersion } = this.#object?.metadata ?? {}
+    if (resourceVersion === undefined || (this.status.claims ?? []).length > 0) return
+    this.#object = null
+    try {
+      await this.#api.delete(KIND, { name: this.nodeName }, { resourceVersion })
+    } catch (error) {
+      if (!(error instanceof KubeError) || ![CONFLICT, NOT_FOUND].includes(error.code)) throw error
+    }
+  }
+
   async #write(wanted: readonly Wanted[]): Promise<void> {
     if (wanted.length === 0) return
     try {

@@ -52,6 +52,13 @@ export class GpuNodes {
     this.#unsettled.add(nodeName)
   }
 
+  /** The GPUNode of a node that is gone, or lost its label, is deleted once no pod has a claim on it. */
+  async remove(nodeName: string): Promise<void> {
+    const book = this.book(nodeName)
+    await book.removeWithoutClaims()
+    if (this.#books.get(nodeName) === book) this.#books.delete(nodeName)
+  }
+
   /** Rejects when the API server does not answer, or fails for each of these nodes. */
   async begin(declared: ReadonlySet<string>): Promise<void> {
     const { api, objects, clock } = this.#options

@@ -258,15 +258,17 @@ export class Placement {
     this.nodesChanged()
   }
 
-  report(nodeName: string): Promise<string | null> {
+  async report(nodeName: string): Promise<void> {
     const isNode = this.#options.objects.node(nodeName) !== null
+    if (!isNode && (this.book(nodeName).status.claims ?? []).length === 0)
+      return this.#gpuNodes.remove(nodeName)
     const found = this.#gpusOf(nodeName)
     const overcommit = this.settings.overcommitOf(nodeName)
     const agent = this.#options.agents.of(nodeName)
     const foreignMib = (uuid: string): Mib => agent.foreignMib(uuid)
     const isOut = (uid: string): boolean => this.isOut(nodeName, uid)
     const now = wholeSeconds(this.#clock.now())
-    return this.book(nodeName).change((status: GPUNodeStatus) =>
+    await this.book(nodeName).change((status: GPUNodeStatus) =>
       reportedStatus(status, {
         ...{ ...found, isNode, overcommit, hasAgent: agent.isHeard, foreignMib, isOut, now },
         generation: this.book(nodeName).generation,

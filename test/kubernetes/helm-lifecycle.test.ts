@@ -258,6 +258,19 @@ describe.skipIf(MISSING !== null)('A release of the chart', () => {
     TEST_MS,
   )
 
+  it(
+    'deletes the GPUNode of a node that is gone',
+    async () => {
+      const kind = ownResource(GPU_NODE)
+      await cluster.api.create(kind, { metadata: { name: 'gone' } })
+      await vi.waitFor(
+        () => expect(cluster.api.get(kind, { name: 'gone' })).rejects.toMatchObject({ code: 404 }),
+        WAIT,
+      )
+    },
+    TEST_MS,
+  )
+
   it('was refused nothing, and used every right of its roles', () => {
     const all = rendered()
     const names = ['admission', 'operator', 'scheduler', 'uninstall']

@@ -37,3 +37,17 @@ it('Changes are made again on the stored version when another writer was faster'
   const { claims = [] } = (await api.get(KIND, { name: 'a' }))['status'] as GPUNodeStatus
   expect(claims.map(({ podUid }) => podUid)).toEqual(['other', '1', '2'])
 })
+
+it('A GPUNode that gets a claim meanwhile is not deleted', async () => {
+  const api = memoryApi()
+  const object = await api.create(KIND, { metadata: { name: 'a' } })
+  const book = new NodeBook(api, 'a', object)
+  await api.replace(KIND, { ...object, status: { claims: [claim('other')] } }, { subresource: 'status' })
+  await book.removeWithoutClaims()
+  expect((await api.get(KIND, { name: 'a' }))['status']).toMatchObject({ claims: [{ podUid: 'other' }] })
+  await book.reread()
+  await book.removeWithoutClaims()
+  await book.change(() => ({ claims: [] }))
+  await book.removeWithoutClaims()
+  await expect(api.get(KIND, { name: 'a' })).rejects.toMatchObject({ code: 404 })
+})

@@ -304,7 +304,7 @@ it('The percentage of a node follows policies and label, and the GPUNode says fr
   }, WAIT)
 })
 
-it('The GPUNode of a node that lost its label, or is gone, says so', async () => {
+it('The GPUNode of a node that lost its label, or is gone, stays until its last pod ends', async () => {
   await world.addNode('a', 24 * GIB)
   await world.addNode('b', 24 * GIB)
   world.start()
@@ -316,11 +316,18 @@ it('The GPUNode of a node that lost its label, or is gone, says so', async () =>
   for (const name of ['a', 'b']) await ready(name, 'GPUsDeclared')
   const { conditions = [] } = await world.status('a')
   expect(conditions.find(({ type }) => type === 'Ready')?.message).toBe('Its GPU is available to pods.')
+  world.unfit.add('a')
+  await world.addPod('last', '4Gi')
+  const uses = async (): Promise<number | undefined> => (await world.status('b')).claims?.length
+  await vi.waitFor(async () => expect(await uses()).toBe(1), WAIT)
   const labels = { [NODE_LABELS.enabled]: null }
   await world.api.patch(NODES, { name: 'a' }, { type: 'merge', body: { metadata: { labels } } })
   await world.api.delete(NODES, { name: 'b' })
-  for (const name of ['a', 'b']) await ready(name, 'NoNode')
-  expect((await world.status('b')).physicalMib).toBe(0)
+  await ready('b', 'NoNode')
+  expect(await world.status('b')).toMatchObject({ physicalMib: 0, claims: [{ podName: 'last' }] })
+  await world.finish('last')
+  for (const name of ['a', 'b'])
+    await vi.waitFor(() => expect(world.status(name)).rejects.toMatchObject({ code: 404 }), WAIT)
 })
 
 it('No term waits for the agent of a node that is gone', async () => {
