@@ -110,8 +110,10 @@ export class ClusterJudge {
       this.say(`pod ${name} has other GPUs than its claim`)
     for (const uuid of gpusOf(pod)) {
       const gpu = gpus.find((each) => each.uuid === uuid)
-      if (gpu === undefined) this.say(`pod ${name} is bound to ${uuid}, which ${nodeName} does not have`)
-      else this.#isWithin(pod, nodeName, uuid, gpu.physicalMib)
+      if (gpu !== undefined) this.#isWithin(pod, nodeName, uuid, gpu.physicalMib)
+      // A node may be lost while a binding to it is on its way: Kubernetes deletes its pods.
+      else if (this.#facts.nodes.has(nodeName))
+        this.say(`pod ${name} is bound to ${uuid}, which ${nodeName} does not have`)
     }
   }
 
