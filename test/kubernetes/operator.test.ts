@@ -185,6 +185,11 @@ describe.skipIf(whyNoControlPlane('kube-scheduler') !== null)('With the schedule
       }),
     )
     await vi.waitFor(async () => expect(await plane.kubectl(['get', 'vnp'])).toContain('True'), STACK_WAIT)
+    // The GPUNode of a node that is gone.
+    const left = { apiVersion: 'headroom.dev/v1alpha1', kind: 'GPUNode', metadata: { name: 'gone' } }
+    await plane.kubectl(['apply', '-f', '-'], JSON.stringify(left))
+    const gpuNodes = () => plane.kubectl(['get', 'gpunodes'])
+    await vi.waitFor(async () => expect(await gpuNodes()).not.toContain('gone'), STACK_WAIT)
     await expect(reportWith('no-token')).rejects.toThrow('the token is not that of an agent')
     world.operator.process.kill('SIGTERM')
     expect(await world.operator.ended).toBe(0)
