@@ -78,7 +78,9 @@ const gpuReport = record({
   uuid: text(1, MAX_UUID_LENGTH, 'As its driver names it', GPU_UUID),
   model: text(0, MAX_NAME_LENGTH),
   vram_mib: integer(1, MAX_VRAM_MIB, 'Physical'),
-  foreign_mib: integer(0, MAX_VRAM_MIB, 'In use by processes of no pod for some seconds'),
+  foreign_mib: optional(
+    integer(0, MAX_VRAM_MIB, 'In use by processes of no pod for some seconds; absent: not known yet'),
+  ),
 })
 
 const agentReport = record({

@@ -9,16 +9,19 @@ import { MAX_DETAIL_LENGTH } from '../../protocol/limits.ts'
 import type { DurationMs, Mib } from '../../protocol/units.ts'
 import type { SwapOutcome } from '../core/device.ts'
 import type { Accelerator } from '../devices/accelerator.ts'
-import { SocketWatch } from '../devices/socket-watch.ts'
+import type { SocketWatch } from '../devices/socket-watch.ts'
 import { OutPods } from './out-pods.ts'
 import { type PastPod, PodHistory } from './pod-history.ts'
-import type { PodCgroups } from './pod-cgroups.ts'
+import type { ContainerProcesses } from './pod-cgroups.ts'
 import { type KeptPod, PodTask } from './pod-task.ts'
+
+/** Tells when a request waits for a pod. */
+export type PodRequests = Pick<SocketWatch<PodTask>, 'watch' | 'forget' | 'hasRequest' | 'close'>
 
 export interface PodAgentOptions {
   readonly node: string
   readonly accelerator: Accelerator
-  readonly cgroups: PodCgroups
+  readonly cgroups: ContainerProcesses
   readonly stateFolder: string
   readonly hostSwapMib: Mib
   /** A pod without measured use for this long is idle. */
@@ -29,8 +32,8 @@ export interface PodAgentOptions {
   readonly now: () => DurationMs
   readonly wait: (ms: DurationMs) => Promise<void>
   readonly onNote: (line: string) => void
-  /** The guard program, which watches the sockets of pods; null: no request wakes a pod. */
-  readonly program: string | null
+  /** Begins to watch the sockets of pods; null: no request wakes a pod. */
+  readonly watch: ((onRequest: (task: PodTask) => void) => PodRequests) | null
   /** There is something to report at once. */
   readonly onRequest: () => void
 }
@@ -48,7 +51,7 @@ export class PodAgent {
   #areMarksKept = true
   readonly #tasks = new Map<string, PodTask>()
   readonly #moves = new Set<Promise<void>>()
-  readonly #requests: SocketWatch<PodTask> | null
+  readonly #requests: PodRequests | null
   /** Foreign VRAM by GPU, in the last samples. */
   readonly #foreignMib: (readonly Mib[])[] = []
 
@@ -56,9 +59,7 @@ export class PodAgent {
     this.#options = options
     this.#out = new OutPods(options.stateFolder)
     this.#history = new PodHistory(options.stateFolder, options.now())
-    const { program, onNote } = options
-    const onRequest = (task: PodTask): void => this.#requested(task)
-    this.#requests = program === null ? null : new SocketWatch({ program, onRequest, onNote })
+    this.#requests = options.watch?.((task) => this.#requested(task)) ?? null
   }
 
   /** Finds what an earlier agent left. Rejects with AcceleratorFault or StateFault. */
@@ -143,8 +144,9 @@ export class PodAgent {
     if (this.#foreignMib.length > FOREIGN_SAMPLES) this.#foreignMib.shift()
     const sampled = present.map(async (task) => {
       const isBusy = uses.get(task)?.isBusy ?? null
-      // A request that waits is use, although the GPU is idle.
-      const isUsed = isBusy === true || (await this.#requests?.hasRequest(task)) === true
+      // A request that waits is use, although the GPU is idle; and so is a start that is still to come.
+      const isUsed =
+        isBusy === true || task.processIds().length === 0 || (await this.#requests?.hasRequest(task)) === true
       if ((isBusy === null && !isUsed) || task.isOut || task.isMoving) return
       if (isUsed) this.#used(task)
       else task.wantsGpu = now() - task.lastUseAt < idleAfterMs
@@ -179,13 +181,13 @@ export class PodAgent {
     const gpus = accelerator.gpus()
     if (gpus.some(({ physical_mib }) => physical_mib === 0)) return null
     const uuids = accelerator.containerDevices(gpus.map(({ index }) => index))
+    // A container may use VRAM a moment before the operator says that it is ours.
+    const isForeignKnown = this.#foreignMib.length === FOREIGN_SAMPLES
     return gpus.map(({ index, model, physical_mib: vram_mib }) => ({
       ...{ uuid: uuids[index] ?? declaredUuid(node, index), model, vram_mib },
-      // A container may use VRAM a moment before the operator says that it is ours.
-      foreign_mib:
-        this.#foreignMib.length < FOREIGN_SAMPLES
-          ? 0
-          : Math.min(...this.#foreignMib.map((each) => each[index] ?? 0)),
+      ...(isForeignKnown
+        ? { foreign_mib: Math.min(...this.#foreignMib.map((each) => each[index] ?? 0)) }
+        : {}),
     }))
   }
 
@@ -226,7 +228,10 @@ export class PodAgent {
   #obey(order: PodOrder): void {
     const task = this.#tasks.get(order.pod) ?? this.#newTask(order)
     const { start, isDeclaredWakeable } = task
+    const isStarted = order.containers.some((id) => !task.facts.containers.includes(id))
     task.update(order)
+    // It was not seen since its start.
+    if (isStarted && !task.isOut && !task.isMoving) this.#used(task)
     const isWatchedAsBefore =
       isDeepStrictEqual(start, task.start) && isDeclaredWakeable === task.isDeclaredWakeable
     if (task.isOut && !task.isMoving && !isWatchedAsBefore) void this.#watch(task)

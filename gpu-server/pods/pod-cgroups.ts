@@ -10,6 +10,9 @@ import { pidsIn } from '../guard/process-table.ts'
 const ID = /^[0-9a-f]{32,128}$/
 const MAX_DEPTH = 12
 
+/** Finds the processes of containers. */
+export type ContainerProcesses = Pick<PodCgroups, 'processesOf' | 'forget'>
+
 export class PodCgroups {
   readonly #root: string
   /** Folders by container, as found; a container keeps its cgroup. */

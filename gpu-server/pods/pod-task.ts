@@ -10,7 +10,7 @@ import type { AcceleratedTask } from '../devices/accelerator.ts'
 import { AttachedProcess } from '../devices/attached-process.ts'
 import type { WatchedTask } from '../devices/socket-watch.ts'
 import { startTimeOf } from '../guard/process-table.ts'
-import type { PodCgroups } from './pod-cgroups.ts'
+import type { ContainerProcesses } from './pod-cgroups.ts'
 
 /** The facts about a pod that are needed to restore it. */
 export type KeptPod = Pick<
@@ -37,10 +37,15 @@ export class PodTask implements AcceleratedTask, WatchedTask {
   /** How the rounds of the operator count it. */
   marks: readonly SwapMark[] = []
   #facts: KeptPod
-  readonly #cgroups: PodCgroups
+  readonly #cgroups: ContainerProcesses
   readonly #wait: (ms: DurationMs) => Promise<void>
 
-  constructor(facts: KeptPod, now: DurationMs, cgroups: PodCgroups, wait: (ms: DurationMs) => Promise<void>) {
+  constructor(
+    facts: KeptPod,
+    now: DurationMs,
+    cgroups: ContainerProcesses,
+    wait: (ms: DurationMs) => Promise<void>,
+  ) {
     this.taskId = facts.pod
     this.#facts = facts
     this.lastUseAt = now

@@ -159,6 +159,8 @@ export class MemoryApi implements KubeApi {
     const after = type === 'merge' ? mergePatched(before, body) : jsonPatched(before, body)
     if (!isRecord(after) || !isRecord(after['metadata']))
       throw new KubeError(INVALID, 'Invalid', 'the patch leaves no object')
+    if (after['metadata']['uid'] !== before.metadata.uid)
+      throw invalid(store, key.name, [{ path: 'metadata.uid', message: 'field is immutable' }])
     return this.#update(store, key, after as KubeObject, options)
   }
 

@@ -62,8 +62,9 @@ export class AgentLink {
     return gpus?.map(({ uuid, model, vram_mib: vramMib }) => ({ uuid, model, vramMib })) ?? null
   }
 
-  foreignMib(uuid: string): Mib {
-    return this.#last?.report.gpus?.find((gpu) => gpu.uuid === uuid)?.foreign_mib ?? 0
+  /** Null: it has not reported the GPU to this operator. */
+  foreignMib(uuid: string): Mib | null {
+    return this.#last?.report.gpus?.find((gpu) => gpu.uuid === uuid)?.foreign_mib ?? null
   }
 
   report(podUid: string): PodReport | undefined {

@@ -3,6 +3,8 @@ import { faultText } from '../contract/field-fault.ts'
 import type { Node } from '../contract/kubernetes.ts'
 import type { GPUNodeStatus } from '../contract/policies.ts'
 import type { KubeObject } from '../ports/kube-api.ts'
+import type { Mib } from '../../protocol/units.ts'
+import type { AgentLink } from './agent-link.ts'
 import { type DeclaredGpu, declaredGpus, isEnabled } from './declared-gpus.ts'
 
 export interface NodeGpus {
@@ -11,7 +13,12 @@ export interface NodeGpus {
   readonly fault: string | null
   /** Reported by an agent; otherwise declared by the annotation. */
   readonly areReported: boolean
+  /** VRAM of processes that are no pods of Headroom, by UUID of a GPU. */
+  readonly foreignMib: (uuid: string) => Mib
 }
+
+/** What an agent reports. */
+export type AgentGpus = Pick<AgentLink, 'gpus' | 'foreignMib'>
 
 /** Reason of the condition Ready while an agent has said which GPUs there are. */
 export const REPORTED = 'GPUsReported'
@@ -21,25 +28,26 @@ export const REPORTED = 'GPUsReported'
  * 2. What an agent has reported last, while none does.
  * 3. The annotation of the node.
  * None without the label that gives the GPUs to Headroom.
- * @param reported null: no agent has reported to this operator
  */
-export function nodeGpus(
-  node: Node | null,
-  reported: readonly DeclaredGpu[] | null,
-  gpuNode: KubeObject | null,
-): NodeGpus {
-  if (node === null || !isEnabled(node.metadata)) return { gpus: [], fault: null, areReported: false }
-  const known = reported ?? lastReported(gpuNode)
+export function nodeGpus(node: Node | null, agent: AgentGpus, gpuNode: KubeObject | null): NodeGpus {
+  const { gpus: last = [] } = (gpuNode?.['status'] ?? {}) as GPUNodeStatus
+  const foreignMib = (uuid: string): Mib =>
+    agent.foreignMib(uuid) ?? last.find((gpu) => gpu.uuid === uuid)?.foreignMib ?? 0
+  const found = (gpus: readonly DeclaredGpu[], fault: string | null, areReported: boolean): NodeGpus => {
+    return { gpus, fault, areReported, foreignMib }
+  }
+  if (node === null || !isEnabled(node.metadata)) return found([], null, false)
+  const known = agent.gpus ?? lastReported(gpuNode)
   if (known !== null) {
     const twice = known.find(({ uuid }, place) => known.findIndex((each) => each.uuid === uuid) !== place)
     return twice === undefined
-      ? { gpus: known, fault: null, areReported: true }
-      : { gpus: [], fault: `The agent reports GPU ${twice.uuid} twice.`, areReported: true }
+      ? found(known, null, true)
+      : found([], `The agent reports GPU ${twice.uuid} twice.`, true)
   }
   const declared = declaredGpus(node.metadata)
   return declared.ok
-    ? { gpus: declared.value, fault: null, areReported: false }
-    : { gpus: [], fault: declared.faults.map(faultText).join('; '), areReported: false }
+    ? found(declared.value, null, false)
+    : found([], declared.faults.map(faultText).join('; '), false)
 }
 
 function lastReported(gpuNode: KubeObject | null): readonly DeclaredGpu[] | null {

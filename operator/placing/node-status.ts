@@ -11,7 +11,6 @@ export interface NodeFacts extends NodeGpus {
   /** False: the node is gone, or its GPUs no longer belong to Headroom. */
   readonly isNode: boolean
   readonly overcommit: NodeOvercommit
-  readonly foreignMib: (uuid: string) => Mib
   readonly isOut: (podUid: string) => boolean
   /** Generation of the GPUNode. */
   readonly generation: number

@@ -13,12 +13,13 @@ import { errorText } from '../../protocol/error-text.ts'
 import type { StartRefused } from '../../protocol/message-fields.ts'
 import type { DurationMs, Instant } from '../../protocol/units.ts'
 import type { Pod } from '../contract/kubernetes.ts'
-import { PLACING_ANNOTATION, SCHEDULING_GATE } from '../contract/names.ts'
+import { SCHEDULING_GATE } from '../contract/names.ts'
 import type { Claim } from '../contract/policies.ts'
-import { CONFLICT, INVALID, type KubeApi, KubeError, NOT_FOUND, PODS } from '../ports/kube-api.ts'
+import { CONFLICT, type KubeApi, KubeError, PODS } from '../ports/kube-api.ts'
 import { type Bindable, bindingOf, isBoundTo, keyOf, type PodKey } from './binding.ts'
-import { type NodeLimits, withClaim, withoutClaim } from './claims.ts'
+import { type NodeLimits, withAddedClaim, withClaim, withoutClaim } from './claims.ts'
 import type { NodeBook } from './node-book.ts'
+import { touchedPod } from './touched-pod.ts'
 
 export type Bound = { readonly error: null } | { readonly error: string; readonly refused: StartRefused }
 
@@ -204,14 +205,7 @@ export class PodBindings implements Bindings {
   async #touch(podUid: string, key: PodKey): Promise<Pod | null> {
     this.#touched += 1
     const mark = `${this.#options.clock.now()}.${this.#touched}`
-    const body = { metadata: { uid: podUid, annotations: { [PLACING_ANNOTATION]: mark } } }
-    try {
-      return (await this.#options.api.patch(PODS, key, { type: 'merge', body })) as unknown as Pod
-    } catch (error) {
-      // Another pod has the name: the precondition of its uid does not hold.
-      if (error instanceof KubeError && [NOT_FOUND, CONFLICT, INVALID].includes(error.code)) return null
-      throw error
-    }
+    return touchedPod(this.#options.api, podUid, key, mark)
   }
 
   #ungateNext(): void {
@@ -222,7 +216,9 @@ export class PodBindings implements Bindings {
       void this.#ungate(way)
         .catch((error: unknown) => {
           this.#options.onFault(error)
-          this.#end(way, { error: errorText(error), refused: PASSING('api_server') })
+          // The gate may be gone all the same, and then a binding in progress decides itself.
+          if (way.binding === null)
+            this.#end(way, { error: errorText(error), refused: PASSING('api_server') })
         })
         .finally(() => {
           this.#ungating -= 1
@@ -343,7 +339,7 @@ export class PodBindings implements Bindings {
       try {
         const pod = await this.release(claim.podUid, keyOf(claim), book(nodeName))
         if (pod === null || pod.spec.nodeName === undefined) return failed
-        await book(nodeName).change((status) => ({ ...status, claims: [...(status.claims ?? []), claim] }))
+        await book(nodeName).change((status) => withAddedClaim(status, claim))
         return { error: null }
       } catch (error) {
         onFault(error)

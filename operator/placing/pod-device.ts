@@ -17,6 +17,7 @@ import type {
   SwapOutcome,
 } from '../../gpu-server/core/device.ts'
 import type { AgentAnswer, AgentReport, PodReport, SwapMark } from '../../protocol/agent-messages.ts'
+import type { Mib } from '../../protocol/units.ts'
 import type { GpuReport, LogStream } from '../../protocol/messages.ts'
 import type { Claim } from '../contract/policies.ts'
 import { POD_ANNOTATIONS } from '../contract/names.ts'
@@ -38,6 +39,8 @@ export interface PodDeviceOptions {
   /** Bound to GPUs that are not declared: they hold VRAM that nothing counts. */
   readonly onUnknownGpus: (pod: Pod) => void
   readonly agent: AgentLink
+  /** VRAM of processes that are no pods of Headroom, by UUID of a GPU. */
+  readonly foreignMib: (uuid: string) => Mib
   /** Returns how the rounds count a pod, once a swap-out of it is decided. */
   readonly marks: (podUid: string) => readonly SwapMark[]
   /** The agent reports what this term has not ordered. */
@@ -106,7 +109,7 @@ export class PodDevice implements Device, LinkedDevice {
       index,
       model,
       physical_mib: vramMib,
-      foreign_mib: this.#options.agent.foreignMib(uuid),
+      foreign_mib: this.#options.foreignMib(uuid),
     }))
   }
 

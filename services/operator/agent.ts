@@ -3,6 +3,7 @@ import { mkdirSync } from 'node:fs'
 import { setTimeout as pause } from 'node:timers/promises'
 import { gauge, Metrics } from '../../controller/api/metrics/metrics.ts'
 import { createSystemClock } from '../../controller/adapters/system-clock.ts'
+import { SocketWatch } from '../../gpu-server/devices/socket-watch.ts'
 import { bootTime } from '../../gpu-server/guard/boot-time.ts'
 import { guardProgram } from '../../gpu-server/guard/guard-program.ts'
 import { PodAgent } from '../../gpu-server/pods/pod-agent.ts'
@@ -165,7 +166,8 @@ async function openAgent(options: AgentOptions, onRequest = (): void => {}) {
       ...{ node, accelerator, stateFolder, idleAfterMs, onNote },
       cgroups: new PodCgroups(options.cgroups),
       hostSwapMib: options.hostSwapMib ?? hostSwapMib,
-      ...{ whyNot, onRequest, program },
+      ...{ whyNot, onRequest },
+      watch: program === null ? null : (told) => new SocketWatch({ program, onRequest: told, onNote }),
       now: bootTime,
       wait: (ms) => pause(ms),
     })

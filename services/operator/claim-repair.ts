@@ -105,9 +105,9 @@ async function dropIfStale(
   ) {
     const released = await bindings.release(claim.podUid, keyOf(claim), book)
     // An earlier operator has bound it meanwhile.
-    if (released?.spec.nodeName !== nodeName) return
+    if (released?.spec.nodeName === undefined) return
     onBehind(claim.podUid)
-    await book.change((status) => withAddedClaim(status, claim))
+    if (released.spec.nodeName === nodeName) await book.change((status) => withAddedClaim(status, claim))
   }
 }
 

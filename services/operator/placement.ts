@@ -209,6 +209,9 @@ export class Placement {
     this.settle()
     for (const [name, gpus] of this.#declared()) {
       const host = this.#hosts.get(name)
+      // The node was away for a moment: what its agent reports reaches a new term only.
+      if (host !== undefined && !this.observes && this.#link(name).device !== host.device)
+        return this.#options.onContradiction(`node ${name} is back`)
       if (JSON.stringify(host?.gpus) === JSON.stringify(gpus)) continue
       if (host === undefined && !this.#gpuNodes.isSettled(name)) continue
       // A claim needs the GPUs in the status.
@@ -265,12 +268,11 @@ export class Placement {
     const found = this.#gpusOf(nodeName)
     const overcommit = this.settings.overcommitOf(nodeName)
     const agent = this.#options.agents.of(nodeName)
-    const foreignMib = (uuid: string): Mib => agent.foreignMib(uuid)
     const isOut = (uid: string): boolean => this.isOut(nodeName, uid)
     const now = wholeSeconds(this.#clock.now())
     await this.book(nodeName).change((status: GPUNodeStatus) =>
       reportedStatus(status, {
-        ...{ ...found, isNode, overcommit, hasAgent: agent.isHeard, foreignMib, isOut, now },
+        ...{ ...found, isNode, overcommit, hasAgent: agent.isHeard, isOut, now },
         generation: this.book(nodeName).generation,
       }),
     )
@@ -354,7 +356,7 @@ export class Placement {
       marksOf(podUid, gpus, this.controller.cluster.nodes.get(id)?.gpus ?? [])
     const device = new PodDevice({
       ...{ nodeName: name, gpus, bindings: this.bindings, pod: objects.pod, bound },
-      ...{ agent: this.#link(name), onContradiction, marks },
+      ...{ agent: this.#link(name), onContradiction, marks, foreignMib: this.#gpusOf(name).foreignMib },
       isLate: () => hostSwapMib === 0 && this.#isLate({ name, hostSwapMib }),
       onUnknownGpus: (pod) => onNote(`pod ${podText(pod)} has GPUs that node ${name} does not declare`),
     })
@@ -379,7 +381,7 @@ export class Placement {
 
   #gpusOf(name: string): NodeGpus {
     const { objects, agents } = this.#options
-    return nodeGpus(objects.node(name), agents.of(name).gpus, objects.gpuNode(name))
+    return nodeGpus(objects.node(name), agents.of(name), objects.gpuNode(name))
   }
 
   /** While it observes, what the agent reports does not count, and no order reaches it. */

@@ -12,6 +12,7 @@ import { afterEach, beforeAll, beforeEach, expect, it, vi } from 'vitest'
 import { ProcessAccelerator } from '../../gpu-server/devices/process-accelerator.ts'
 import { guardProgram } from '../../gpu-server/guard/guard-program.ts'
 import { stateOf } from '../../gpu-server/guard/process-table.ts'
+import { SocketWatch } from '../../gpu-server/devices/socket-watch.ts'
 import { PodAgent } from '../../gpu-server/pods/pod-agent.ts'
 import { PodCgroups } from '../../gpu-server/pods/pod-cgroups.ts'
 import type { PodOrder } from '../../protocol/agent-messages.ts'
@@ -58,15 +59,16 @@ afterEach(async () => {
 async function open(watches = true): Promise<void> {
   const now = (): number => Math.floor(performance.now())
   const wait = (ms: number) => delay(ms)
+  const onNote = (line: string): never => expect.fail(line)
   const gpus = [{ model: 'X', physicalMib: 4 * VRAM_MIB, swapMs: () => 0 }]
   agent = await PodAgent.open({
     ...{ node: 'a', stateFolder: folder, hostSwapMib: 4 * VRAM_MIB, idleAfterMs: 100, now, wait },
     accelerator: new ProcessAccelerator({ gpus, now, wait }),
     cgroups: new PodCgroups(folder),
     whyNot: () => null,
-    program: watches ? program : null,
+    watch: watches ? (onRequest) => new SocketWatch({ program, onRequest, onNote }) : null,
     onRequest: () => (requests += 1),
-    onNote: (line) => expect.fail(line),
+    onNote,
   })
 }
 

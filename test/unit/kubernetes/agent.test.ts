@@ -73,7 +73,7 @@ class RunningTestAgent {
       cgroups: new PodCgroups(kubelet.cgroups),
       whyNot: () => null,
       onNote: (line) => world.notes.push(line),
-      ...{ program: null, onRequest: () => {} },
+      ...{ watch: null, onRequest: () => {} },
     })
     return new RunningTestAgent(opened)
   }

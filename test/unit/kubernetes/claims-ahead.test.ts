@@ -3,8 +3,9 @@ import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import { createSystemClock, type SystemClock } from '../../../controller/adapters/system-clock.ts'
 import type { Pod } from '../../../operator/contract/kubernetes.ts'
 import { PLACING_ANNOTATION } from '../../../operator/contract/names.ts'
-import { GPU_NODE, type GPUNodeStatus } from '../../../operator/contract/policies.ts'
+import { type Claim, GPU_NODE, type GPUNodeStatus } from '../../../operator/contract/policies.ts'
 import type { MemoryApi } from '../../../operator/memory-api/memory-api.ts'
+import { withAddedClaim } from '../../../operator/placing/claims.ts'
 import { NodeBook } from '../../../operator/placing/node-book.ts'
 import { type Bound, PodBindings, type PodBindingsOptions } from '../../../operator/placing/pod-bindings.ts'
 import { type KubeApi, KubeError, ownResource, PODS } from '../../../operator/ports/kube-api.ts'
@@ -45,13 +46,16 @@ afterEach(() => {
   clock.stop()
 })
 
-function bindingsOf(through: PodBindingsOptions['api']): PodBindings {
+function bindingsOf(
+  through: PodBindingsOptions['api'],
+  onFault = (error: unknown): void => expect.unreachable(String(error)),
+): PodBindings {
   const book = new NodeBook(through, 'a', null)
   return new PodBindings({
     ...{ api: through, clock, limits: () => ({ percent: 0, reserveMib: 0 }), leads: () => true },
     ...{ pod: (uid) => [...pods.values()].find(({ metadata }) => metadata.uid === uid), book: () => book },
     whyWaiting: () => 'Waiting for VRAM.',
-    onFault: (error) => expect.unreachable(String(error)),
+    onFault,
   })
 }
 
@@ -61,9 +65,12 @@ async function readPods(): Promise<void> {
 }
 const uid = (name: Name): string => pods.get(name)?.metadata.uid ?? ''
 
+function claimOf(name: Name): Claim {
+  const pod = { podUid: uid(name), podNamespace: 'default', podName: name }
+  return { ...pod, gpuUuids: ['GPU-0'], vramMib: 8192, swappable: true }
+}
 function begin(name: Name, at = bindings): void {
-  const claim = { podUid: uid(name), podNamespace: 'default', podName: name, gpuUuids: ['GPU-0'] }
-  at.begin({ ...claim, vramMib: 8192, swappable: true }, 'a', (bound) => ends.set(name, bound))
+  at.begin(claimOf(name), 'a', (bound) => ends.set(name, bound))
 }
 async function storedClaims(): Promise<readonly string[]> {
   const { claims = [] } = (await api.get(ownResource(GPU_NODE), { name: 'a' }))['status'] as GPUNodeStatus
@@ -126,6 +133,24 @@ it('A binding that is late is refused, although the operator that gave up its cl
   later.resolve()
   expect(await bound).toBe('its claim was released')
   expect(await nodeOf('first')).not.toHaveProperty('nodeName')
+})
+
+it('A pod whose binding got no answer has one claim, though the repair has restored it', async () => {
+  const create: KubeApi['create'] = async (...asked) => {
+    await api.create(...asked)
+    throw new Error('no answer')
+  }
+  const patch: KubeApi['patch'] = async (...asked) => {
+    const pod = await api.patch(...asked)
+    const isGivenUp = (await storedClaims()).length === 0 && 'nodeName' in ((await nodeOf('first')) as object)
+    const book = new NodeBook(api, 'a', null)
+    if (isGivenUp) await book.change((status) => withAddedClaim(status, claimOf('first')))
+    return pod
+  }
+  const unanswered = bindingsOf({ ...delegating(api), create, patch }, () => {})
+  begin('first', unanswered)
+  expect(await unanswered.bind(uid('first'), 'a')).toBeNull()
+  expect(await storedClaims()).toEqual(['first'])
 })
 
 it('A scheduler that asks again while a pod is being bound gets the same answer', async () => {

@@ -30,6 +30,7 @@ it('A pod with too many containers does not keep the others from their agent', (
     pod: (uid) => bound.find(({ metadata }) => metadata.uid === uid),
     agent: new AgentLink(new VirtualClock(0)),
     ...{ onUnknownGpus: () => {}, marks: () => [], onContradiction: () => {}, isLate: () => false },
+    foreignMib: () => 0,
   })
   device.survivors()
   const answer = device.answer()

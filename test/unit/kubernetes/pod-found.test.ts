@@ -29,6 +29,7 @@ function aNode(pod: Pod) {
     onUnknownGpus: () => {},
     onContradiction: (why) => contradictions.push(why),
     isLate: () => false,
+    foreignMib: () => 0,
   })
   const report = (change: Partial<PodReport>): void => {
     const none = { order: 0, outcome: null, why_not: null, wants_gpu: false, idle_ms: 60_000 }

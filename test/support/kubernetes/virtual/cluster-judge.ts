@@ -10,7 +10,8 @@ import type {
 import { gpusOf, stageOf } from '../../../../operator/placing/pod-task.ts'
 import type { KubeObject } from '../../../../operator/ports/kube-api.ts'
 import type { DurationMs, Instant, Mib, Percent } from '../../../../protocol/units.ts'
-import type { Container, VirtualNode } from './virtual-node.ts'
+import type { VirtualNode } from './virtual-node.ts'
+import type { VirtualContainer, VirtualPod } from './virtual-pod.ts'
 
 export interface Rules {
   readonly reserveMib: Mib
@@ -34,6 +35,8 @@ const RELEASE_MS = 1_000
 const REPORT_MS = 7_000
 /** An order may take as long as the agent waits for the answer. */
 const ORDER_MS = REPORT_MS + 15_000
+/** Use while no agent runs is not seen for up to this time. */
+const AWAY_MS = 60_000
 const MAX_VIOLATIONS = 10
 
 export class ClusterJudge {
@@ -60,17 +63,24 @@ export class ClusterJudge {
     for (const { uuid, mib } of node.gpus) {
       const used = node.usedMib(uuid)
       if (used <= mib) continue
-      const pods = [...node.containers.values()].filter(({ gpus }) => gpus.includes(uuid))
-      const text = pods.map(({ name, mib: size, residency }) => `${name} ${size} ${residency}`).join('; ')
+      const pods = node.podsOn(uuid).map((pod) => `${pod.name} ${pod.usedMib} ${pod.residency}`)
+      const text = [`others ${node.foreignMib(uuid)}`, ...pods].join('; ')
       this.say(`${uuid} has ${used} of ${mib} MiB in use: ${text}`)
     }
   }
 
-  swapsOut({ name, isSwappable, isBusy, usedAt, idles }: Container): void {
-    if (!isSwappable) this.say(`${name} is swapped out, but is not swappable`)
+  swapsOut(pod: VirtualPod, containers: readonly VirtualContainer[], unseenMs: DurationMs): void {
+    const { name, isSwappable, isBusy, usedAt, idles } = pod
     const now = this.#now()
+    if (!isSwappable) this.say(`${name} is swapped out, but is not swappable`)
+    for (const container of containers)
+      if (container.mib === 0) this.say(`${container.name} of ${name} is stopped, although it has no GPU`)
+    for (const container of pod.onGpu)
+      if (!containers.includes(container) && now - container.upSince > STALE_MS)
+        this.say(`${container.name} of ${name} stays while others of its containers are swapped out`)
+    if (containers.every(({ endedOut }) => endedOut)) return
     const idleMs = isBusy ? 0 : now - usedAt
-    const recent = idles.filter(({ until }) => now - until <= ORDER_MS)
+    const recent = idles.filter(({ until }) => now - until <= ORDER_MS + Math.min(unseenMs, AWAY_MS))
     const wasIdleMs = Math.max(0, ...recent.map(({ ms }) => ms))
     if (Math.max(idleMs, wasIdleMs) < this.#rules.idleMs - REPORT_MS)
       this.say(`${name} is swapped out after ${idleMs} ms without use, and ${wasIdleMs} ms before that`)
@@ -111,9 +121,8 @@ export class ClusterJudge {
     for (const uuid of gpusOf(pod)) {
       const gpu = gpus.find((each) => each.uuid === uuid)
       if (gpu !== undefined) this.#isWithin(pod, nodeName, uuid, gpu.physicalMib)
-      // A node may be lost while a binding to it is on its way: Kubernetes deletes its pods.
-      else if (this.#facts.nodes.has(nodeName))
-        this.say(`pod ${name} is bound to ${uuid}, which ${nodeName} does not have`)
+      // Its node or the label of that may be lost while a binding is on its way: it has no GPUs then.
+      else if (gpus.length > 0) this.say(`pod ${name} is bound to ${uuid}, which ${nodeName} does not have`)
     }
   }
 

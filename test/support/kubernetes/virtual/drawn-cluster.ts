@@ -47,6 +47,7 @@ export async function drawnCluster(seed: number): Promise<Outcome> {
     await drawn.run()
   } finally {
     process.off('unhandledRejection', unhandled)
+    drawn.cluster.close()
   }
   const { judge, digest, notes } = drawn.cluster
   return { violations: judge.violations, digest, notes }
@@ -88,12 +89,19 @@ class DrawnCluster {
     await this.#heal()
     await this.#drain()
     this.#judgeEnd()
+    // The other one has watched for longer, and knows the same.
+    const [leader] = cluster.replicas.filter(({ operator }) => operator.isLeading)
+    if (leader === undefined) return
+    cluster.killOperator(leader)
+    if (cluster.replicas.length === 0) cluster.startOperator()
+    await cluster.run(MIN_MS)
+    this.#judgeEnd()
   }
 
   // ---- load and faults ----
 
   async #act(): Promise<void> {
-    const what = this.#below(30)
+    const what = this.#below(35)
     if (what < 9) await this.#addPod()
     else if (what < 15) this.#changeUse()
     else if (what < 17) this.#finishOne()
@@ -106,7 +114,11 @@ class DrawnCluster {
     else if (what === 26) await this.#loseNode()
     else if (what === 27) this.#disturbApi()
     else if (what === 28) this.#disturbWatches()
-    else this.cluster.api.compact()
+    else if (what === 29) this.cluster.api.compact()
+    else if (what === 30) this.#reboot()
+    else if (what === 31) this.#useVramOfOthers()
+    else if (what === 32) await this.#disableNode()
+    else this.#crashOne()
   }
 
   async #addPod(): Promise<void> {
@@ -123,22 +135,35 @@ class DrawnCluster {
       ...(this.#below(3) === 0 ? { [POD_ANNOTATIONS.wakeOnRequest]: 'true' } : {}),
     })
     const priorityClassName = `headroom-p${this.#below(5)}`
-    const spec = this.#below(2) === 0 ? { ...plain.spec, priorityClassName } : plain.spec
-    await this.cluster.addPod({ ...plain, metadata: { ...plain.metadata, name }, spec })
+    const spec = { ...plain.spec, ...(this.#below(2) === 0 ? { priorityClassName } : {}) }
+    const [more, isSidecar] = [this.#below(3) === 0, this.#below(2) === 0]
+    const ports = this.#below(2) === 0 ? [{ containerPort: 8080 }] : []
+    const names = more ? ['main', 'second'] : ['main']
+    const annotations = {
+      ...plain.metadata.annotations,
+      ...(more && isSidecar ? { [POD_ANNOTATIONS.containers]: 'main' } : {}),
+    }
+    const containers = names.map((each) => ({ name: each, ports }))
+    await this.cluster.addPod({
+      metadata: { ...plain.metadata, name, annotations },
+      spec: { ...spec, containers },
+    })
   }
 
   #changeUse(): void {
-    const container = this.#oneOfAny(this.cluster.containers)
-    const node = [...this.cluster.nodes.values()].find(({ containers }) =>
-      containers.has(container?.uid ?? ''),
-    )
-    if (container !== undefined) node?.setBusy(container, this.#below(3) === 0)
+    const { node, pod } = this.#oneOfAny(this.cluster.running) ?? {}
+    if (pod !== undefined) node?.setBusy(pod, this.#below(3) === 0)
   }
 
   #finishOne(): void {
-    const node = this.#oneOf([...this.cluster.nodes.values()])
-    const container = this.#oneOfAny([...node.containers.values()])
-    if (container !== undefined) node.finish(container)
+    const { node, pod } = this.#oneOfAny(this.cluster.running) ?? {}
+    if (pod !== undefined) node?.kubelet.finish(pod)
+  }
+
+  /** One of its containers ends, and is started again. */
+  #crashOne(): void {
+    const { node, pod } = this.#oneOfAny(this.cluster.running) ?? {}
+    if (pod !== undefined) node?.crash(pod, this.#oneOf(pod.containers))
   }
 
   async #deleteOne(): Promise<void> {
@@ -185,8 +210,36 @@ class DrawnCluster {
 
   #restartAgent(): void {
     const node = this.#oneOf([...this.cluster.nodes.values()])
+    const start = (): void => this.#after(500 + this.#below(30_000), () => node.startAgent())
+    if (this.#below(2) === 0) return void node.stopAgent().then(start)
     node.killAgent()
-    this.#after(500 + this.#below(30_000), () => node.startAgent())
+    start()
+  }
+
+  /** The object of the node stays, and so does its disk. */
+  #reboot(): void {
+    const node = this.#oneOf([...this.cluster.nodes.values()])
+    if (!node.isUp) return
+    node.turnOff()
+    const agentMs = this.#below(20_000)
+    this.#after(5_000 + this.#below(40_000), () => {
+      node.turnOn()
+      this.#after(agentMs, () => node.startAgent())
+    })
+  }
+
+  async #disableNode(): Promise<void> {
+    const node = this.#oneOf([...this.cluster.nodes.values()])
+    await node.setEnabled(false)
+    this.#after(200 + this.#below(10_000), () => void node.setEnabled(true))
+  }
+
+  #useVramOfOthers(): void {
+    const node = this.#oneOf([...this.cluster.nodes.values()])
+    const gpu = this.#oneOf(node.gpus)
+    if (!node.isUp) return
+    node.setForeign(gpu, this.#oneOf([1, 2, 4, 8, 16]) * GIB)
+    this.#after(10_000 + this.#below(300_000), () => node.setForeign(gpu, 0))
   }
 
   async #loseNode(): Promise<void> {
@@ -240,6 +293,7 @@ class DrawnCluster {
     for (const node of cluster.nodes.values()) {
       await this.#return(node)
       node.startAgent()
+      for (const gpu of node.gpus) node.setForeign(gpu, 0)
     }
     for (const replica of cluster.replicas) {
       replica.process.continue()
@@ -256,12 +310,12 @@ class DrawnCluster {
     while (cluster.clock.now() < until && [...cluster.pods.values()].some((pod) => this.#mustEnd(pod))) {
       await cluster.run(5_000)
       for (const node of cluster.nodes.values())
-        for (const container of node.containers.values()) {
+        for (const pod of node.pods.values()) {
           // One that is out is wanted.
-          node.setBusy(container, container.residency === 'out')
-          if (ending.has(container.uid) || container.residency !== 'in') continue
-          ending.add(container.uid)
-          this.#after(this.#below(MIN_MS), () => node.finish(container))
+          node.setBusy(pod, pod.residency === 'out')
+          if (ending.has(pod.uid) || pod.residency !== 'in' || pod.isWaiting) continue
+          ending.add(pod.uid)
+          this.#after(this.#below(MIN_MS), () => node.kubelet.finish(pod))
         }
     }
     for (const pod of cluster.pods.values()) if (this.#mustEnd(pod)) cluster.judge.say(this.#stuck(pod))
@@ -279,10 +333,11 @@ class DrawnCluster {
 
   #stuck({ metadata, spec, status }: Pod): string {
     const { uid = '', name } = metadata
-    const container = this.cluster.containers.find((each) => each.uid === uid)
+    const { pod } = this.cluster.running.find((each) => each.pod.uid === uid) ?? {}
     const where = spec.nodeName === undefined ? 'has no node' : `is on ${spec.nodeName}`
     const said = (status?.conditions ?? []).map(({ type, reason, message }) => `${type} ${reason} ${message}`)
-    return `healed, and pod ${name} ${where}, ${container?.residency ?? 'does not run'}: ${said.join('; ')}`
+    const runs = pod === undefined ? 'does not run' : pod.isWaiting ? 'waits to start' : pod.residency
+    return `healed, and pod ${name} ${where}, ${runs}: ${said.join('; ')}`
   }
 
   #judgeEnd(): void {

@@ -10,8 +10,10 @@ import {
   type KubeApi,
   KubeError,
   type WatchEvent,
-  type WatchOptions,
+  type KubeObject,
   type ResourceKind,
+  type WatchOptions,
+  type WriteOptions,
 } from '../../../../operator/ports/kube-api.ts'
 import type { DurationMs } from '../../../../protocol/units.ts'
 import type { VirtualProcess } from './virtual-process.ts'
@@ -25,6 +27,15 @@ interface Fate {
   readonly error: Error | null
 }
 
+export interface ProcessApiParts {
+  readonly api: KubeApi
+  readonly clock: Clock
+  readonly process: VirtualProcess
+  readonly random: RandomStream
+  /** Called when the process sends a whole object. */
+  readonly onSend: (kind: ResourceKind, object: KubeObject, options?: WriteOptions) => void
+}
+
 const TIMEOUT_MS = 10_000
 const SLOW_SHARE = 0.05
 
@@ -33,23 +44,27 @@ export class ProcessApi implements KubeApi {
   trouble = 0
   /** How long changes take to a copy. */
   watchLagMs: DurationMs = 5
+  /** Requests that have failed by trouble. */
+  faults = 0
   readonly #api: KubeApi
   readonly #clock: Clock
   readonly #process: VirtualProcess
   readonly #random: RandomStream
+  readonly #onSend: ProcessApiParts['onSend']
   readonly #watches = new Set<AbortController>()
 
-  constructor(api: KubeApi, clock: Clock, process: VirtualProcess, random: RandomStream) {
+  constructor({ api, clock, process, random, onSend }: ProcessApiParts) {
     this.#api = api
     this.#clock = clock
     this.#process = process
     this.#random = random
+    this.#onSend = onSend
   }
 
   get: KubeApi['get'] = (...asked) => this.#call(() => this.#api.get(...asked))
   list: KubeApi['list'] = (...asked) => this.#call(() => this.#api.list(...asked))
-  create: KubeApi['create'] = (...asked) => this.#call(() => this.#api.create(...asked))
-  replace: KubeApi['replace'] = (...asked) => this.#call(() => this.#api.replace(...asked))
+  create: KubeApi['create'] = (...asked) => this.#send(asked, () => this.#api.create(...asked))
+  replace: KubeApi['replace'] = (...asked) => this.#send(asked, () => this.#api.replace(...asked))
   patch: KubeApi['patch'] = (...asked) => this.#call(() => this.#api.patch(...asked))
   delete: KubeApi['delete'] = (...asked) => this.#call(() => this.#api.delete(...asked))
 
@@ -79,8 +94,14 @@ export class ProcessApi implements KubeApi {
     for (const watch of [...this.#watches]) watch.abort(BROKEN)
   }
 
+  #send<T>(asked: Parameters<KubeApi['create']>, act: () => Promise<T>): Promise<T> {
+    this.#onSend(...asked)
+    return this.#call(act)
+  }
+
   #call<T>(act: () => Promise<T>): Promise<T> {
     const { arrivesMs, answerMs, error } = this.#fate()
+    if (error !== null) this.faults += 1
     return new Promise((resolve, reject) => {
       const after = (ms: DurationMs, then: () => void): void =>
         void this.#clock.at(this.#clock.now() + ms, then, RANK_MESSAGE)

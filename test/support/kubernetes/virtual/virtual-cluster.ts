@@ -22,15 +22,12 @@ import { createSeededRandom } from '../../../../simulator/kernel/seeded-random.t
 import { VirtualClock } from '../../../../simulator/kernel/virtual-clock.ts'
 import { memoryApi } from '../memory-world.ts'
 import { ClusterJudge, type Rules } from './cluster-judge.ts'
+import { type Actor, LeaderJudge } from './leader-judge.ts'
 import { ProcessApi } from './process-api.ts'
 import type { SendReport } from './virtual-agent.ts'
-import {
-  type Container,
-  KUBELET_FINALIZER,
-  unlessGone,
-  type VirtualGpu,
-  VirtualNode,
-} from './virtual-node.ts'
+import { KUBELET_FINALIZER, unlessGone } from './virtual-kubelet.ts'
+import { type VirtualGpu, VirtualNode } from './virtual-node.ts'
+import type { VirtualPod } from './virtual-pod.ts'
 import { VirtualProcess } from './virtual-process.ts'
 import { VirtualScheduler } from './virtual-scheduler.ts'
 
@@ -42,8 +39,7 @@ const PROBE_SECONDS = 30
 const REPORT_WITHIN_MS = 15_000
 const ASK_WITHIN_MS = 5_000
 
-export interface Replica {
-  readonly operator: Operator
+export interface Replica extends Actor {
   readonly process: VirtualProcess
   readonly api: ProcessApi
   /** Its pod has the label of the leader. */
@@ -57,6 +53,7 @@ export class VirtualCluster {
   readonly nodes = new Map<string, VirtualNode>()
   readonly scheduler: VirtualScheduler
   readonly judge: ClusterJudge
+  readonly #leaderJudge: LeaderJudge
   readonly notes: string[] = []
   replicas: Replica[] = []
   readonly random
@@ -76,6 +73,7 @@ export class VirtualCluster {
       ...{ clusterPolicies: of(CLUSTER_GPU_POLICY.kind), nodePolicies: of(VENDOR_NODE_POLICY.kind) },
     }
     this.judge = new ClusterJudge(facts, () => this.clock.now(), rules)
+    this.#leaderJudge = new LeaderJudge({ ...facts, leases: of('Lease') }, (text) => this.judge.say(text))
     this.scheduler = new VirtualScheduler({
       ...{ api: this.api, clock: this.clock, random: this.random.stream('scheduler') },
       ...{ pods: () => this.pods.values(), nodes: () => [...of('Node').keys()], ask: this.#askLeader },
@@ -107,16 +105,22 @@ export class VirtualCluster {
     this.#replicas += 1
     const name = `operator-${this.#replicas}`
     const process = new VirtualProcess(this.clock)
-    const api = new ProcessApi(this.api, this.clock, process, this.random.stream(`api/${name}`))
+    const api = new ProcessApi({
+      ...{ api: this.api, clock: this.clock, process, random: this.random.stream(`api/${name}`) },
+      onSend: (...sent) => this.#leaderJudge.sends(replica, ...sent),
+    })
     const operator = new Operator({
       ...{ api, name, lease: LEASE, leaseMs: LEASE_MS, helmPercent: 0, probeSeconds: PROBE_SECONDS },
       ...{ newClock: process.newClock, random: { stream: (of) => this.random.stream(`${name}/${of}`) } },
-      onNote: (line) => this.notes.push(`${this.clock.now()} ${name}: ${line}`),
+      onNote: (line) => {
+        this.notes.push(`${this.clock.now()} ${name}: ${line}`)
+        this.#leaderJudge.notes(replica, line)
+      },
       onLeading: (isLeading) => {
         replica.leads = isLeading
       },
     })
-    const replica: Replica = { operator, process, api, leads: false }
+    const replica: Replica = { name, operator, process, api, leads: false }
     this.replicas.push(replica)
     operator.start()
     return replica
@@ -133,14 +137,19 @@ export class VirtualCluster {
       ...{ name, gpus, api: this.api, clock: this.clock, random: this.random.stream(`node/${name}`) },
       ...{ send: this.#sendReport, pods: () => this.pods.values() },
       onBytes: (changed) => this.judge.bytesChanged(changed),
-      onSwapOut: (container) => this.judge.swapsOut(container),
+      onSwapOut: (...swapped) => this.judge.swapsOut(...swapped),
     })
     this.nodes.set(name, node)
     return node
   }
 
-  get containers(): readonly Container[] {
-    return [...this.nodes.values()].flatMap(({ containers }) => [...containers.values()])
+  get running(): readonly { readonly node: VirtualNode; readonly pod: VirtualPod }[] {
+    return [...this.nodes.values()].flatMap((node) => [...node.pods.values()].map((pod) => ({ node, pod })))
+  }
+
+  /** Removes the files of its nodes. */
+  close(): void {
+    for (const node of this.nodes.values()) node.close()
   }
 
   // ---- pods ----
@@ -158,8 +167,7 @@ export class VirtualCluster {
     const key = { namespace, name }
     await unlessGone(this.api.delete(PODS, key, { uid }))
     const pod = this.pods.get(uid)
-    const node = this.nodes.get(pod?.spec.nodeName ?? '')
-    if (pod === undefined || node?.isUp === true) return
+    if (pod === undefined || this.#of('Node').has(pod.spec.nodeName ?? '')) return
     const body = { metadata: { uid, finalizers: null } }
     await unlessGone(this.api.patch(PODS, key, { type: 'merge', body }))
   }
@@ -184,7 +192,9 @@ export class VirtualCluster {
       if (type === 'DELETED') this.pods.delete(uid)
       else this.pods.set(uid, pod)
       this.judge.podChanged(before as unknown as Pod | null, pod)
-      for (const node of this.nodes.values()) node.podChanged(pod, type === 'DELETED')
+      const wasBound = (before as unknown as Pod | null)?.spec.nodeName !== undefined
+      if (!wasBound && pod.spec.nodeName !== undefined) this.#leaderJudge.bound(pod, this.replicas)
+      for (const { kubelet } of this.nodes.values()) kubelet.podChanged(pod, type === 'DELETED')
     } else if (kind !== 'Event' && kind !== 'Lease') this.judge.limitsChanged()
   }
 
@@ -200,7 +210,9 @@ export class VirtualCluster {
     replica?.process.run(() => {
       const extender = replica.operator.extender()
       // The scheduler has given up meanwhile.
-      if (extender !== null && this.clock.now() - asked < ASK_WITHIN_MS) act(extender)
+      if (extender === null || this.clock.now() - asked >= ASK_WITHIN_MS) return
+      this.#leaderJudge.acts(replica, 'answers the scheduler')
+      act(extender)
     })
   }
 
@@ -218,9 +230,10 @@ export class VirtualCluster {
       after(REPORT_WITHIN_MS, () => end(null))
       after(1 + Math.floor(random() * 20), () =>
         replica.process.run(() => {
-          void replica.operator
-            .agentReported(report)
-            .then((answer) => after(1 + Math.floor(random() * 20), () => end(answer)))
+          void replica.operator.agentReported(report).then((answer) => {
+            if (answer !== null) this.#leaderJudge.acts(replica, `answers the agent of ${report.node}`)
+            after(1 + Math.floor(random() * 20), () => end(answer))
+          })
         }),
       )
     })

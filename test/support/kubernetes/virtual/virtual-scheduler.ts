@@ -10,7 +10,7 @@ import { PODS } from '../../../../operator/ports/kube-api.ts'
 import type { RandomStream } from '../../../../controller/ports/random.ts'
 import type { Instant } from '../../../../protocol/units.ts'
 import type { VirtualClock } from '../../../../simulator/kernel/virtual-clock.ts'
-import { unlessGone } from './virtual-node.ts'
+import { unlessGone } from './virtual-kubelet.ts'
 
 export interface SchedulerParts {
   readonly api: KubeApi
